@@ -9,9 +9,11 @@ import json
 import random
 import re
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -249,9 +251,9 @@ def others(count: int) -> list[bytes]:
 LEAVES = [KEY, *others(300), CREATED, ENDED, entry(leaf="ended", session=OTHER, ending="completed", record=STATE, at=9)]
 
 
-def proof_of(leaves: list[bytes], number: int) -> str:
+def proof_of(leaves: list[bytes], number: int, key: Ed25519PrivateKey = LOG_KEY) -> str:
     path = [node.hex() for node in inclusion(number, leaves)]
-    return text_of({"leaf": number, "size": len(leaves), "path": path, "checkpoint": checkpoint_of(leaves)})
+    return text_of({"leaf": number, "size": len(leaves), "path": path, "checkpoint": checkpoint_of(leaves, key=key)})
 
 
 def write_log(folder: Path, leaves: list[bytes], checkpoint: str | None = None) -> Path:
@@ -411,9 +413,26 @@ def test_the_first_contradiction_is_named(lines: list[str], expected: str) -> No
     assert expected in str(found.value)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('{"arenaRecord":1,', '{"arenaRecord": 1,'),
+        lambda text: text.replace('{"arenaRecord":1,', '{"arenaRecord":1.0,'),
+        lambda text: text.replace('{"arenaRecord":1,', '{"arenaRecord":01,'),
+        lambda text: text.replace('{"arenaRecord":1,', '{"arenaRecord":"1",'),
+        lambda text: text.replace('{"event":1,', '{"event": 1,'),
+        lambda text: text.replace('"seats":2', '"seats":2,"seats":2'),
+    ],
+)
+def test_a_line_in_another_form_is_false(tmp_path: Path, change: Callable[[str], str]) -> None:
+    path = tmp_path / "record.jsonl"
+    path.write_text(change(file_of(*RECORD).decode()), encoding="utf-8")
+    assert verify.main([str(path)]) == verify.EXIT_FALSE
+
+
 def test_a_truncated_record_is_false() -> None:
     data = file_of(*RECORD)
-    for size in range(len(CHAIN[0]) + 1, len(data)):
+    for size in range(len('{"arenaRecord":'), len(data)):
         with pytest.raises(FalseRecordError):
             verify.verify(data[:size])
 
@@ -506,7 +525,7 @@ def test_a_session_without_inputs_may_lack_messages() -> None:
     [
         (b"", "it is empty"),
         (b"\n", "isn't a record"),
-        (b'{"arena', "isn't complete"),
+        (b'{"arena', "isn't a record"),
         (b"\x89PNG\r\n\x1a\n", "isn't a record"),
         (b'{"replay":1}\n', "isn't a record"),
         (b"[" * 100_000 + b"\n", "isn't a record"),
@@ -739,20 +758,96 @@ def test_a_log_that_was_changed_and_signed_again_contradicts_the_proofs_in_recor
         folder = write_log(tmp_path / str(number), leaves)
         for keys in ([], [NoteKey.parse(LOG_VKEY)]):
             log = Log.read(str(folder), keys)
-            with pytest.raises(FalseRecordError, match="the log forked: its first 304 leaves have another root"):
+            with pytest.raises(FalseRecordError, match=f"the log forked: its leaf 302 is .*, but .* session {SESSION}"):
                 verify.verify(record, log=log)
     path = tmp_path / "record.jsonl"
     path.write_bytes(record)
     assert verify.main([str(path), "--log", str(tmp_path / "0"), "--log-key", LOG_VKEY]) == verify.EXIT_FALSE
     assert "the log forked" in capsys.readouterr().out
-    # A shorter copy may be older than the record, and a proof of another log refutes nothing.
-    log = Log.read(str(write_log(tmp_path / "old", LEAVES[:303])), [NoteKey.parse(LOG_VKEY)])
-    assert verify.verify(record, log=log).is_complete
+    later = [*LEAVES[:303], *others(301)[300:]]
+    log = Log.read(str(write_log(tmp_path / "later", later)), [NoteKey.parse(LOG_VKEY)])
+    with pytest.raises(FalseRecordError, match="the log forked: its first 304 leaves have another root"):
+        verify.verify(record, log=log)
+    # Nobody knows the signer of this proof, so it refutes nothing.
+    log = Log.read(str(write_log(tmp_path / "other", changed + others(301)[300:])), [NoteKey.parse(LOG_VKEY)])
+    foreign = file_of(*RECORD, proof_of(LEAVES, 302, OTHER_KEY))
+    assert "no signature of" in verify.verify(foreign, log=log).unchecked["checkpoint"]
+    # A proof of another log refutes nothing.
     renamed = checkpoint_of(LEAVES, origin="other.example/log")
     log = Log.read(str(write_log(tmp_path / "renamed", LEAVES, renamed)))
     report = verify.verify(record, log=log)
     assert "is of the log arena.example/log" in report.unchecked["checkpoint"]
     assert (report.checked[-1], report.is_complete) == ("log", False)
+
+
+class Shown:
+    """A server of a log whose files a test can replace.
+
+    Attributes:
+        folder: The folder with the files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path = outer.folder / self.path.removeprefix("/log/")
+                self.send_response(200 if path.is_file() else 404)
+                self.end_headers()
+                self.wfile.write(path.read_bytes() if path.is_file() else b"")
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name of the base class)
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def test_a_log_that_lost_leaves_contradicts_the_proofs_in_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verify, "FRESH_S", 0.01)
+    record = tmp_path / "record.jsonl"
+    record.write_bytes(file_of(*RECORD, proof_of(LEAVES, 302)))
+    without = [leaf for leaf in LEAVES if leaf not in (CREATED, ENDED)]
+    # The end is the last of these leaves, so no other leaf has its place.
+    last = tmp_path / "last.jsonl"
+    last.write_bytes(file_of(*RECORD, proof_of(LEAVES[:303], 302)))
+    moved = [LEAVES[0], *LEAVES[2:]]
+    cases = [
+        ("no games", record, without, "older", "shorter"),
+        ("another game", record, moved, "the log forked: its leaf 302 is", "the log forked: its leaf 302 is"),
+        ("a cut end", record, LEAVES[:303], "older", "shorter"),
+        ("a cut game", last, LEAVES[:301], "older", "shorter"),
+    ]
+    sentences = {
+        "older": "fewer than the {size} of the record's proof: the copy is older than the record; save the log again",
+        "shorter": "the log went back from {size} leaves, which the record's proof has, to ",
+    }
+    shown = Shown(tmp_path)
+    for name, path, leaves, in_folder, by_address in cases:
+        folder = write_log(tmp_path / name, leaves)
+        size = 303 if path == last else 304
+        for place, kind in ((str(folder), in_folder), (shown.url, by_address)):
+            shown.folder = folder
+            code = verify.main([str(path), "--log", place, "--log-key", LOG_VKEY])
+            assert code == (verify.EXIT_INCOMPLETE if kind == "older" else verify.EXIT_FALSE), (name, place)
+            assert sentences.get(kind, kind).format(size=size) in capsys.readouterr().out, (name, place)
+    # A log that has grown since it was read has lost nothing.
+    shown.folder = write_log(tmp_path / "before", LEAVES[:301])
+    log = Log.read(shown.url, [NoteKey.parse(LOG_VKEY)])
+    shown.folder = write_log(tmp_path / "after", LEAVES)
+    report = verify.verify(record, log=log)
+    assert "the log has grown since it was read" in report.unchecked["checkpoint"]
+    assert not report.is_complete
+    # Without a key of the log, nothing shows that it signed the proof.
+    shown.folder = tmp_path / "before"
+    report = verify.verify(record, log=Log.read(shown.url))
+    assert "--log-key" in report.unchecked["checkpoint"]
+    assert not report.is_complete
 
 
 def test_a_record_that_contradicts_the_log_is_found(tmp_path: Path) -> None:
@@ -762,7 +857,7 @@ def test_a_record_that_contradicts_the_log_is_found(tmp_path: Path) -> None:
     other_key = {**json.loads(KEY), "recordKey": STATE}
     without = [leaf for leaf in LEAVES if leaf not in (CREATED, ENDED)] + 2 * [KEY]
     cases = [
-        (without, [*RECORD, proof_of(LEAVES, 302)], "the log forked: its first 304 leaves have another root hash"),
+        (without, [*RECORD, proof_of(LEAVES, 302)], 'the log forked: its leaf 302 is {"leaf":"key",'),
         ([entry(**changed), ENDED], RECORD, "the log has another seedCommitment"),
         ([CREATED, entry(**other_record)], RECORD, "the log has another hash for the session's record"),
         ([CREATED, entry(**other_end)], RECORD, "the log has another kind or time of the session's end"),

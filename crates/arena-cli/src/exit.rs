@@ -88,7 +88,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::OtherRules,
         "not completely verifiable",
-        "A replay or record belongs to other rules, or its session isn't in the given log, so it cannot be verified completely. It has no other faults. `eval verify`: some games can't be played again, and the others agree.",
+        "A replay or record belongs to other rules, its session isn't in the given log, or the copy of the log is older than the record, so it cannot be verified completely. It has no other faults. `eval verify`: some games can't be played again, and the others agree.",
     ),
     (
         Exit::Parked,

@@ -448,7 +448,7 @@ fn a_forger_with_the_key_is_found_by_the_rules() {
     let is_deal = |event: &Event| event.messages.iter().any(is_private);
     let other = |seat: Seat| Seat(1 - seat.0);
     let rows = [
-        ("scores", with_end(&|end| end.scores[0].utility += 1.0)),
+        ("}], but by the rules [{\"security\":", with_end(&|end| end.scores[0].utility += 1.0)),
         ("state", with_end(&|end| end.state = Hash([0; 32]))),
         ("category", with_end(&|end| end.category = arena_model::GameCategory::Benchmark)),
         ("causes", with_end(&|end| end.causes[0] = Cause::Resigned)),

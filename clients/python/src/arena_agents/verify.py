@@ -27,6 +27,7 @@ import json
 import math
 import re
 import sys
+import time
 import unicodedata
 import urllib.error
 import urllib.request
@@ -73,6 +74,12 @@ MAX_TILE = TILE * (2 + 0xFFFF)
 
 #: The longest time without an answer of a log's server, in seconds.
 PATIENCE_S = 30.0
+
+#: The time after which caches have no older checkpoint of a log's server, in seconds.
+FRESH_S = 2.0
+
+#: The beginning of each record.
+_START = b'{"arenaRecord":'
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
@@ -376,6 +383,10 @@ class Frontier:
                 root = node_hash(node, root) if root else node
         return root or hashlib.sha256().digest()
 
+    def leaf(self, number: int) -> bytes:
+        """Returns the hash of a leaf. It is empty if there is none."""
+        return bytes(self._levels[0][32 * number : 32 * number + 32]) if self._levels else b""
+
     def hashes(self, level: int, number: int) -> bytes:
         """Returns the hashes of a tile (C2SP tlog-tiles): at most 256, each over 256 of the level below."""
         at = 32 * TILE * number
@@ -607,6 +618,8 @@ class Log:
         signers: The names of the given keys that signed the checkpoint.
         keys: The keys that may have signed older checkpoints, for each given key of the log.
         tree: The hashes of the leaves.
+        place: The folder or address of the log.
+        read_at: The time of the reading on a clock of the machine, in seconds.
     """
 
     checkpoint: Checkpoint
@@ -621,6 +634,8 @@ class Log:
     signers: list[str] = field(default_factory=list)
     keys: list[list[NoteKey]] = field(default_factory=list)
     tree: Frontier = field(default_factory=Frontier)
+    place: str = ""
+    read_at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def read(
@@ -651,7 +666,7 @@ class Log:
             known = [Checkpoint.parse(text) for text in earlier]
         except ValueError as error:
             raise UncheckedError(f"cannot check the log: {error}") from error
-        log = cls(checkpoint)
+        log = cls(checkpoint, place=place)
         for key in keys:
             connected = key.connected(handovers)
             if not any(checkpoint.is_signed_by(one) for one in connected):
@@ -705,6 +720,42 @@ class Log:
         path, data, found = _tile(read, number, width, level)
         if len(data) != 32 * found or data[: 32 * width] != self.tree.hashes(level, number)[: 32 * width]:
             raise FalseLogError(f"{path} doesn't have the hashes of the leaves")
+
+    def leaf_text(self, number: int) -> str:
+        """Returns the data of a leaf, or its hash if the log isn't there anymore."""
+        digest = self.tree.leaf(number)
+        try:
+            first = number // TILE * TILE
+            _, data, _ = _tile(_reader(self.place), first // TILE, min(TILE, self.tree.size - first))
+            entry = _entries(data)[number - first]
+        except (UncheckedError, FalseLogError, IndexError):
+            entry = b""
+        return entry.decode(errors="replace") if leaf_hash(entry) == digest else digest.hex()
+
+    def _compare_longer(self, size: int) -> str:
+        """Compares the log with the size in a proof that its key signed. Returns the reason if it is an older copy.
+
+        Raises:
+            FalseRecordError: If the address of the log has a checkpoint with fewer leaves.
+        """
+        here = self.tree.size
+        if not re.match(r"https?://", self.place):
+            have = f"the log has {here} leaves, fewer than the {size} of the record's proof"
+            return f"{have}: the copy is older than the record; save the log again"
+        if not self.keys:
+            return f"the log has {here} leaves, and its key may have signed {size}; give the key with --log-key"
+        # The record may be newer than the checkpoint, and a cache may keep that for a second.
+        time.sleep(max(0.0, self.read_at + FRESH_S - time.monotonic()))
+        try:
+            newest = Checkpoint.parse((_reader(self.place)("checkpoint") or b"").decode())
+        except (UncheckedError, ValueError) as error:
+            return str(error)
+        if newest.size >= size:
+            return "the log has grown since it was read; verify the record again"
+        proof = "both checkpoints are signed, which proves it"
+        raise FalseRecordError(
+            f"the log went back from {size} leaves, which the record's proof has, to {here}: {proof}"
+        )
 
     def _learn(self, number: int, entry: bytes) -> None:
         leaf = _leaf(number, entry)
@@ -1050,7 +1101,7 @@ def _lines(file: BinaryIO, max_bytes: int | None) -> Iterator[bytes]:
         if len(line) > most_of_line:
             raise UncheckedError(f"line {number} is longer than {most_of_line} bytes")
         if not line.endswith(b"\n"):
-            if number == 1:
+            if number == 1 and not line.startswith(_START):
                 raise UncheckedError("the file isn't a record: its first line isn't complete")
             raise FalseRecordError("the line has no line break: the record is truncated", number)
         yield line[:-1]
@@ -1124,11 +1175,14 @@ class _Reader:
 
     def _check_version(self, line: bytes) -> None:
         """Distinguishes files of other formats from false records."""
-        found = re.match(rb'\{"arenaRecord":([0-9]{1,9})[,}]', line)
-        if found is None:
+        if not line.startswith(_START):
             raise UncheckedError("the file isn't a record: its first line doesn't begin with the format's version")
-        version = int(found[1])
-        if version != VERSION:
+        try:
+            version = _decode(line.decode())["arenaRecord"]
+        except (ValueError, RecursionError):
+            version = VERSION
+        # The check of the fields names another kind of value.
+        if _is_version(version) and version != VERSION:
             reason = f"the record has version {version}; this program reads version {VERSION}"
             raise UncheckedError(reason, EXIT_INCOMPLETE)
 
@@ -1358,7 +1412,7 @@ def _conclude(
         unchecked["end"] = "the record has no end"
     if reader.checkpoint is not None:
         checked.append("proof")
-        reasons = _compare_proof(reader.checkpoint, log, log_keys)
+        reasons = _compare_proof(reader, reader.checkpoint, log, log_keys)
         unchecked.update(reasons)
         if "checkpoint" not in reasons:
             checked.append("checkpoint")
@@ -1412,7 +1466,9 @@ def _compare_key(key: str, keys: Sequence[str], may_be_old: bool, log: Log | Non
     raise FalseRecordError("another key than the given ones signed the record")
 
 
-def _compare_proof(checkpoint: Checkpoint, log: Log | None, log_keys: Sequence[Sequence[NoteKey]]) -> dict[str, str]:
+def _compare_proof(
+    reader: _Reader, checkpoint: Checkpoint, log: Log | None, log_keys: Sequence[Sequence[NoteKey]]
+) -> dict[str, str]:
     """Compares the checkpoint in a record with the keys of the log, and with the log.
 
     Returns the check "checkpoint" with the reason if it wasn't possible.
@@ -1431,8 +1487,15 @@ def _compare_proof(checkpoint: Checkpoint, log: Log | None, log_keys: Sequence[S
         return reasons
     if checkpoint.origin != log.checkpoint.origin:
         reasons["checkpoint"] = f"the proof in the record is of the log {checkpoint.origin}"
-    elif checkpoint.size <= log.tree.size and log.tree.root_at(checkpoint.size) != checkpoint.root:
-        # The log was changed after the record was written, even if its own key signed it again.
+        return reasons
+    # The log may have been changed after the record was written, even if its own key signed it again.
+    number, own = (reader.proof or {})["leaf"], reader.ended_leaf()
+    if log.tree.leaf(number) not in (b"", leaf_hash(own)):
+        proven = f"by the record's proof it is the end of session {reader.header['session']}: {own.decode()}"
+        raise FalseRecordError(f"the log forked: its leaf {number} is {log.leaf_text(number)}, but {proven}")
+    if checkpoint.size > log.tree.size:
+        reasons["checkpoint"] = log._compare_longer(checkpoint.size)
+    elif log.tree.root_at(checkpoint.size) != checkpoint.root:
         reason = f"the log forked: its first {checkpoint.size} leaves have another root hash than the record's proof"
         raise FalseRecordError(reason)
     return reasons

@@ -3,7 +3,6 @@
 //! `arena-record` decides which games count and computes the standings. This module reads the files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +42,8 @@ A policy file has the sections [scoring] and [[challenges]] of the arena's setti
 A record has user ids, but no profiles. --users adds names; its order decides between players with equal values, as on the \
 server. Use `arena users get` to fetch the file.
 
-A false record, or one that contradicts the log, ends the command with exit code 11.")]
+A false record, or one that contradicts the log, ends the command with exit code 11. It is 16 if the log is older than a \
+record, or a record has the proof of another log.")]
 pub struct RebuildArgs {
     /// Record, or folder with records; may be repeated.
     #[arg(long = "records", value_name = "FILE|DIR", required = true)]
@@ -79,6 +79,8 @@ pub fn run(args: &RebuildArgs, global: &Global, style: Style) -> Result<(), Fail
     let records = ReadRecords::read(args, &scripts, log.as_ref())?;
     let rebuilt = RebuiltBoards::of(records.games, &policy, log.as_ref().map(|log| &log.sessions))
         .map_err(|error| Failure::caused(Exit::BadReplay, &error))?;
+    // The log may lack such a game.
+    records.unproven.map_or(Ok(()), Err)?;
     let (unsealed, keys) = (records.unsealed, records.keys.len());
     if unsealed > 0 {
         let records = counted(unsealed, "record");
@@ -118,7 +120,7 @@ impl ReadLog {
     fn read(text: &str, keys: &LogKeyArgs, global: &Global) -> Result<ReadLog, Failure> {
         let source = LogSource::find(Some(text), global)?;
         let mut leaves = Vec::new();
-        let whole = WholeLog::read_each(&source, keys, |leaf| leaves.push(leaf.to_string()))?;
+        let whole = WholeLog::read_each(source, keys, |leaf| leaves.push(leaf.to_string()))?;
         whole.head.note_key();
         let sessions = LoggedSessions::read(leaves.iter().map(String::as_str))
             .map_err(|why| Failure::new(Exit::BadReplay, why))?;
@@ -134,6 +136,8 @@ struct ReadRecords {
     unsealed: u64,
     /// The keys of the signatures, if there is no log.
     keys: BTreeSet<RecordPublicKey>,
+    /// The failure for the first record whose proof can't be checked with the log.
+    unproven: Option<Failure>,
 }
 
 impl ReadRecords {
@@ -152,7 +156,8 @@ impl ReadRecords {
                 (Some(_), _) => {}
             }
             let about = |failure: Failure| failure.about(&path.display());
-            check(&path, &record, args, log).map_err(about)?;
+            let unproven = check(&path, &record, args, log).map_err(about)?;
+            records.unproven = records.unproven.or_else(|| Some(about(Failure::new(Exit::OtherRules, unproven?))));
             let game = RecordedGame::of(&record, &prompts);
             records.games.push(game.map_err(|why| about(Failure::new(Exit::BadReplay, why)))?);
         }
@@ -160,26 +165,22 @@ impl ReadRecords {
     }
 }
 
-/// Compares a record with the log, and with `--verify` plays the game again. Prints a note for each part that can't be
-/// checked.
+/// Compares a record with the log, and with `--verify` plays the game again. Prints a note if that isn't possible. Returns
+/// the reason if the log can't confirm the record's proof.
 ///
 /// # Errors
 /// If the record is false.
-fn check(path: &Path, record: &Parsed, args: &RebuildArgs, log: Option<&ReadLog>) -> Result<(), Failure> {
+fn check(path: &Path, record: &Parsed, args: &RebuildArgs, log: Option<&ReadLog>) -> Result<Option<String>, Failure> {
     let is_false = |lie: Lie| Failure::new(Exit::BadReplay, lie);
-    let note_unchecked = |reason: &dyn Display| note(&format!("{}: {reason}", path.display()));
-    if let Some(log) = log {
-        log.whole.check_proof(record).map_err(is_false)?.iter().for_each(|reason| note_unchecked(reason));
-    }
     if args.verify {
         let challenge = record::find_rules(record, &args.challenges)?;
         let unchecked = match unplayable(&record.header, &*challenge) {
             Some(reason) => Some(reason),
             None => reexecute(record, &*challenge).map_err(is_false)?.unchecked,
         };
-        unchecked.iter().for_each(|reason| note_unchecked(reason));
+        unchecked.iter().for_each(|reason| note(&format!("{}: {reason}", path.display())));
     }
-    Ok(())
+    log.map_or(Ok(None), |log| log.whole.check_proof(record).map_err(is_false))
 }
 
 /// Returns the records at these paths, in the order of their names. Folders are searched for `.jsonl` files.

@@ -1,11 +1,18 @@
 //! The comparison of a record with the leaves of its session in a log, and with the proof in the record.
 
-use arena_record::log::{Leaf, NoteError, NoteKey, TlogProof, verify_inclusion};
+use std::thread;
+use std::time::Duration;
+
+use arena_model::SessionId;
+use arena_record::log::{Leaf, NoteError, NoteKey, TlogProof, read_checkpoint, verify_inclusion};
 use arena_record::{End, Lie, LogProof, Parsed};
 
 use super::head::signer_of;
 use super::whole::{FormerRecord, LoggedSession, WholeLog};
 use crate::verify::result::{FilePart, SoundFile};
+
+/// The time after which caches have no older checkpoint of a server.
+const FRESH: Duration = Duration::from_secs(2);
 
 impl WholeLog {
     /// Compares a record with the leaves of its session.
@@ -53,8 +60,8 @@ impl WholeLog {
     }
 
     /// Checks the proof in a record, if it has one, and that the log continues the proof's checkpoint. So a log that was
-    /// changed and signed again contradicts the records from before. Returns the reason if the proof is of another log,
-    /// or no key of the log has signed it.
+    /// changed and signed again contradicts the records from before. Returns the reason if the proof is of another log
+    /// or newer than this one, or no key of the log has signed it.
     ///
     /// # Errors
     /// The contradiction.
@@ -66,16 +73,63 @@ impl WholeLog {
         if older.origin != self.origin() {
             return Ok(Some(format!("the proof in the record is of the log {}", older.origin)));
         }
-        if let Err(error) = signed {
-            return Ok(Some(error.to_string()));
+        let is_signed = match signed {
+            Ok(is_signed) => is_signed,
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        let own = record.end.as_ref().map(|end| leaf_of(record, end));
+        let replaced = own.filter(|own| self.leaf_hash(proof.leaf).is_some_and(|logged| logged != own.hash()));
+        let found = match (replaced, self.continues(older.size, older.root)) {
+            (Some(own), _) => Err(self.other_leaf(record.header.session, proof.leaf, &own)),
+            (None, Some(true)) => Ok(None),
+            (None, Some(false)) => {
+                Err(format!("the log forked: its first {} leaves have another root than the proof", older.size))
+            }
+            (None, None) => self.check_longer(older.size, is_signed).map(Some),
+        };
+        found.map_err(|what| false_proof(record, what))
+    }
+
+    /// Describes the leaf of the log in the place of a record's `own` one.
+    fn other_leaf(&self, session: SessionId, index: u64, own: &Leaf) -> String {
+        let logged = match self.source.leaf(index, self.size(), &self.head.checkpoint.unverified().root) {
+            Ok((leaf, _)) => String::from_utf8_lossy(&leaf).into_owned(),
+            Err(_) => self.leaf_hash(index).map(|hash| hash.to_string()).unwrap_or_default(),
+        };
+        format!(
+            "the log forked: its leaf {index} is {logged}, but by the record's proof it is the end of session {session}: \
+             {own}"
+        )
+    }
+
+    /// Compares the log with the greater size of a proof. Returns the reason if that doesn't show that the log lost leaves.
+    ///
+    /// # Errors
+    /// If the server's log, whose key has signed the proof, still has fewer leaves.
+    fn check_longer(&self, size: u64, is_signed: bool) -> Result<String, String> {
+        let here = self.size();
+        if !self.source.is_server() {
+            return Ok(format!(
+                "the log has {here} leaves, fewer than the {size} of the record's proof: the copy is older than the record; \
+                 save the log again"
+            ));
         }
-        match self.continues(older.size, older.root) {
-            Some(false) => Err(false_proof(
-                record,
-                format!("the log forked: its first {} leaves have another root than the proof", older.size),
+        if !is_signed {
+            return Ok(format!(
+                "the log has {here} leaves, and its key may have signed {size}; give the key with --log-key"
+            ));
+        }
+        // The record may be newer than the checkpoint, and a cache may keep that for a second.
+        thread::sleep(FRESH.saturating_sub(self.read_at.elapsed()));
+        match read_checkpoint(&mut |path: &str| self.source.fetch(path)) {
+            Err(error) => Ok(self.source.explain(error).sentence().to_owned()),
+            Ok(newest) if newest.unverified().size >= size => {
+                Ok("the log has grown since it was read; verify the record again".to_owned())
+            }
+            Ok(_) => Err(format!(
+                "the log went back from {size} leaves, which the record's proof has, to {here}: both checkpoints are \
+                 signed, which proves it"
             )),
-            // The log was copied before the record was written.
-            Some(true) | None => Ok(None),
         }
     }
 }

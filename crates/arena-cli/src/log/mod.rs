@@ -46,7 +46,7 @@ Examples:
 A checkpoint is a signed note: the log's name, its number of leaves, the root of its hash tree, and a signature.")]
     Checkpoint {
         #[command(flatten)]
-        source: LogSourceArgs,
+        place: LogPlaceArgs,
         /// Output file [default: stdout]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -56,18 +56,15 @@ A checkpoint is a signed note: the log's name, its number of leaves, the root of
     /// Save a whole log to a folder, and check it.
     #[command(after_help = "\
 Examples:
-  arena log save https://arena.example --out log
+  arena log save --log https://arena.example --out log
   arena log check --log log --log-key arena.json
   arena verify season --log log
 
 The folder gets all leaves and hashes, the checkpoint and arena.json, so --log reads it without the server. If the folder has \
 an older state of the log, the new one must continue it. The exit code is 11 if the log is false.")]
     Save {
-        /// Log of the arena: the URL of a server, or a folder [default: the server given with --url]
-        #[arg(value_name = "URL|DIR")]
-        log: Option<String>,
         #[command(flatten)]
-        keys: LogKeyArgs,
+        place: LogPlaceArgs,
         /// Folder of the copy.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
@@ -83,7 +80,7 @@ order: a session ends once, after its creation. With --since, the log must begin
 log that was shortened or rewritten is found. The exit code is 11 if the log is false.")]
     Check {
         #[command(flatten)]
-        source: LogSourceArgs,
+        place: LogPlaceArgs,
         /// Older checkpoint of the same log; may be repeated.
         #[arg(long, value_name = "FILE")]
         since: Vec<PathBuf>,
@@ -100,18 +97,34 @@ pub struct LogSourceArgs {
     pub keys: LogKeyArgs,
 }
 
-pub fn run(verb: LogVerb, global: &Global, style: Style) -> Result<(), Failure> {
-    match verb {
-        LogVerb::Checkpoint { source, out } => print_checkpoint(&source, out.as_deref(), global, style),
-        LogVerb::Prove(args) => prove::run(&args, global, style),
-        LogVerb::Save { log, keys, out } => save(log.as_deref(), &keys, &out, global, style),
-        LogVerb::Check { source, since } => check(&source, &since, global, style),
+/// The log and its keys, for a command without other positional arguments.
+#[derive(Debug, Args)]
+pub struct LogPlaceArgs {
+    /// Log, as with --log.
+    #[arg(value_name = "DIR|URL", hide = true, conflicts_with = "log")]
+    place: Option<String>,
+    #[command(flatten)]
+    source: LogSourceArgs,
+}
+
+impl LogPlaceArgs {
+    fn find(&self, global: &Global) -> Result<(LogSource, &LogKeyArgs), Failure> {
+        let LogPlaceArgs { place, source } = self;
+        Ok((LogSource::find(place.as_deref().or(source.log.as_deref()), global)?, &source.keys))
     }
 }
 
-fn print_checkpoint(args: &LogSourceArgs, out: Option<&Path>, global: &Global, style: Style) -> Result<(), Failure> {
-    let source = LogSource::find(args.log.as_deref(), global)?;
-    let head = LogHead::read(&source, &args.keys)?;
+pub fn run(verb: LogVerb, global: &Global, style: Style) -> Result<(), Failure> {
+    match verb {
+        LogVerb::Checkpoint { place, out } => print_checkpoint(place.find(global)?, out.as_deref(), style),
+        LogVerb::Prove(args) => prove::run(&args, global, style),
+        LogVerb::Save { place, out } => save(place.find(global)?, &out, style),
+        LogVerb::Check { place, since } => check(place.find(global)?, &since, style),
+    }
+}
+
+fn print_checkpoint((source, keys): (LogSource, &LogKeyArgs), out: Option<&Path>, style: Style) -> Result<(), Failure> {
+    let head = LogHead::read(&source, keys)?;
     if style == Style::Json && out.is_none() {
         return print_line(&head_json(&head));
     }
@@ -132,9 +145,8 @@ fn head_json(head: &LogHead) -> Value {
 }
 
 /// Checks a whole log, and that it continues older checkpoints.
-fn check(args: &LogSourceArgs, since: &[PathBuf], global: &Global, style: Style) -> Result<(), Failure> {
-    let source = LogSource::find(args.log.as_deref(), global)?;
-    let log = WholeLog::read(&source, &args.keys)?;
+fn check((source, keys): (LogSource, &LogKeyArgs), since: &[PathBuf], style: Style) -> Result<(), Failure> {
+    let log = WholeLog::read(source, keys)?;
     let mut older = Vec::new();
     for path in since {
         older.push((path, check_since(&log, path)?));
@@ -147,7 +159,7 @@ fn check(args: &LogSourceArgs, since: &[PathBuf], global: &Global, style: Style)
         shown["continues"] = json!(since);
         return print_line(&shown);
     }
-    print(&describe(&log, &source.name()))?;
+    print(&describe(&log))?;
     for (path, size) in older {
         print(&format!("it continues {}, which has {}", path.display(), counted_as(size, "leaf", "leaves")))?;
     }
@@ -175,15 +187,14 @@ fn check_since(log: &WholeLog, path: &Path) -> Result<u64, Failure> {
 }
 
 /// Saves a whole log to a folder. If the folder has the log already, the new one must continue it.
-fn save(log: Option<&str>, keys: &LogKeyArgs, folder: &Path, global: &Global, style: Style) -> Result<(), Failure> {
-    let source = LogSource::find(log, global)?.copied_to(folder);
-    let log = WholeLog::read(&source, keys)?;
+fn save((source, keys): (LogSource, &LogKeyArgs), folder: &Path, style: Style) -> Result<(), Failure> {
+    let log = WholeLog::read(source.copied_to(folder), keys)?;
     let checkpoint = folder.join(CHECKPOINT);
     let before = match checkpoint.exists() {
         true => Some(check_since(&log, &checkpoint)?),
         false => None,
     };
-    if let Some(keys) = source.keys_file()? {
+    if let Some(keys) = log.source.keys_file()? {
         write_below(&folder.join(KEYS_FILE), &keys)?;
     }
     // The checkpoint is the last file, so an interrupted copy isn't taken for a log.
@@ -197,8 +208,8 @@ fn save(log: Option<&str>, keys: &LogKeyArgs, folder: &Path, global: &Global, st
     print(&format!("saved the log {} with {leaves} to {}{continued}", printable(log.origin()), folder.display()))
 }
 
-fn describe(log: &WholeLog, name: &str) -> String {
-    let head = &log.head;
+fn describe(log: &WholeLog) -> String {
+    let (head, name) = (&log.head, log.source.name());
     let checkpoint = head.checkpoint.unverified();
     let counts = log.counts;
     let mut lines = vec![format!(

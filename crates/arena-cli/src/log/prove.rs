@@ -43,8 +43,8 @@ pub fn run(args: &ProveArgs, global: &Global, style: Style) -> Result<(), Failur
     let session: SessionId = id.parse().map_err(|error| Failure::usage(format_args!("{id} is {error}")))?;
     let (keys, source) = (&source.keys, LogSource::find(source.log.as_deref(), global)?);
     let kind = if *created { "created" } else { "ended" };
-    let missing =
-        || Failure::new(Exit::OtherRules, format_args!("log {}: it has no leaf {kind} of session {id}", source.name()));
+    let name = source.name();
+    let missing = || Failure::new(Exit::OtherRules, format_args!("log {name}: it has no leaf {kind} of session {id}"));
     // A server finds the leaf by an index. Otherwise, all leaves are read.
     let (proof, leaf) = match source.find_proof(session, kind)? {
         Some(proof) => {
@@ -56,17 +56,17 @@ pub fn run(args: &ProveArgs, global: &Global, style: Style) -> Result<(), Failur
             (TlogProof { path, ..proof }, leaf)
         }
         None => {
-            let log = WholeLog::read(&source, keys)?;
+            let log = WholeLog::read(source, keys)?;
             let index = log.find_leaf(session, *created).ok_or_else(missing)?;
             let proof = log.prove(index).ok_or_else(missing)?;
-            let (leaf, _) = source.leaf(index, log.size(), &log.head.checkpoint.unverified().root)?;
+            let (leaf, _) = log.source.leaf(index, log.size(), &log.head.checkpoint.unverified().root)?;
             (proof, leaf)
         }
     };
     // The proof is about the bytes of a leaf, so the leaf must be about the session.
     let parsed = Leaf::from_bytes(&leaf).ok();
     if parsed.is_none_or(|leaf| leaf.session() != Some(session) || leaf.kind() != kind) {
-        let sentence = format!("log {}: leaf {} isn't the leaf {kind} of session {id}", source.name(), proof.index);
+        let sentence = format!("log {name}: leaf {} isn't the leaf {kind} of session {id}", proof.index);
         return Err(Failure::new(Exit::BadReplay, sentence));
     }
     if style == Style::Json && out.is_none() {

@@ -1,6 +1,5 @@
 //! The place of a log's files: a folder, or a server.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use arena_players::http::{Arena, CallError};
 use arena_record::log::{LogError, LogReader, MOST_BUNDLE_BYTES, NoteKey, SignedCheckpoint};
 use arena_record::{Hash, KeyHandover, KeyKind, LogProof, RecordPublicKey, connected_keys};
 use clap::Args;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::command_line::{Global, base_url};
@@ -41,7 +41,7 @@ const KEYS_BYTES: u64 = 1 << 20;
 pub struct LogSource {
     place: LogPlace,
     /// The failure of the last request, with its exit code.
-    failed: RefCell<Option<Failure>>,
+    failed: Mutex<Option<Failure>>,
     /// The folder that gets a copy of each tile that is read.
     copies: Option<PathBuf>,
 }
@@ -142,12 +142,17 @@ impl LogSource {
             Some(url) => LogPlace::Server(Box::new(global.observer_of(&url)?), url),
             None => LogPlace::Folder(find_folder(Path::new(text.unwrap_or_default()))?),
         };
-        Ok(LogSource { place, failed: RefCell::new(None), copies: None })
+        Ok(LogSource { place, failed: Mutex::new(None), copies: None })
     }
 
     /// Lets each tile that is read be copied to a folder.
     pub fn copied_to(self, folder: &Path) -> LogSource {
         LogSource { copies: Some(folder.to_owned()), ..self }
+    }
+
+    /// Returns true for a server, whose files are the newest. A folder may have an older copy.
+    pub fn is_server(&self) -> bool {
+        matches!(self.place, LogPlace::Server(..))
     }
 
     /// Returns the place for sentences.
@@ -175,7 +180,7 @@ impl LogSource {
         });
         fetched.map_err(|failure| {
             let reason = failure.sentence().to_owned();
-            *self.failed.borrow_mut() = Some(failure);
+            *self.failed.lock() = Some(failure);
             reason
         })
     }
@@ -221,7 +226,7 @@ impl LogSource {
 
     pub fn explain(&self, error: impl Into<LogError>) -> Failure {
         let error = error.into();
-        if let (LogError::Unavailable { .. }, Some(failure)) = (&error, self.failed.borrow_mut().take()) {
+        if let (LogError::Unavailable { .. }, Some(failure)) = (&error, self.failed.lock().take()) {
             return failure;
         }
         let exit = if error.is_lie() { Exit::BadReplay } else { Exit::Usage };

@@ -1,6 +1,7 @@
 //! A log that was read completely: its hash tree is that of its checkpoint, and its leaves are in a possible order.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use arena_model::SessionId;
 use arena_record::log::{Leaf, LogAudit, LogReader, TlogProof, Tree, leaf_hash};
@@ -49,6 +50,9 @@ pub struct LeafCounts {
 }
 
 pub struct WholeLog {
+    pub source: LogSource,
+    /// The time of the reading.
+    pub read_at: Instant,
     /// The checkpoint.
     pub head: LogHead,
     pub sessions: BTreeMap<SessionId, LoggedSession>,
@@ -64,7 +68,7 @@ impl WholeLog {
     ///
     /// # Errors
     /// If a file or key can't be read, or the log is false.
-    pub fn read(source: &LogSource, keys: &LogKeyArgs) -> Result<WholeLog, Failure> {
+    pub fn read(source: LogSource, keys: &LogKeyArgs) -> Result<WholeLog, Failure> {
         WholeLog::read_each(source, keys, |_| {})
     }
 
@@ -73,11 +77,11 @@ impl WholeLog {
     /// # Errors
     /// As [`WholeLog::read`].
     pub fn read_each(
-        source: &LogSource,
+        source: LogSource,
         keys: &LogKeyArgs,
         mut on_leaf: impl FnMut(&Leaf),
     ) -> Result<WholeLog, Failure> {
-        let head = LogHead::read(source, keys)?;
+        let head = LogHead::read(&source, keys)?;
         let (size, root) = (head.checkpoint.unverified().size, head.checkpoint.unverified().root);
         let mut sessions: BTreeMap<SessionId, LoggedSession> = BTreeMap::new();
         let mut counts = LeafCounts::default();
@@ -124,7 +128,7 @@ impl WholeLog {
             Ok(())
         });
         checked.map_err(|error| source.explain(error))?;
-        Ok(WholeLog { head, sessions, counts, handovers, tree, audit })
+        Ok(WholeLog { source, read_at: Instant::now(), head, sessions, counts, handovers, tree, audit })
     }
 
     /// Returns the log's name.
@@ -151,6 +155,11 @@ impl WholeLog {
     pub fn ended(&self) -> impl Iterator<Item = SessionId> {
         let is_kept = |logged: &LoggedSession| logged.ended.is_some() && logged.removed.is_none();
         self.sessions.iter().filter(move |(_, logged)| is_kept(logged)).map(|(session, _)| *session)
+    }
+
+    /// Returns the hash of a leaf, or `None` if the log is shorter.
+    pub fn leaf_hash(&self, index: u64) -> Option<Hash> {
+        self.tree.leaf(index)
     }
 
     /// Returns the number of the leaf of a session's creation or end.

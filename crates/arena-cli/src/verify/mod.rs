@@ -47,8 +47,9 @@ session's start and end must be in it. The output names the parts that can't be 
 A record can't show which program or model sent an action, or that two users are two people.
 
 The exit code is 11 only if a file is false: it contradicts itself, its keys, the rules or the log. It is 16 if no file is \
-false and some can't be verified completely: they belong to other rules, their sessions aren't in the log, or the arena's \
-keys are newer than the given arena.json. With --strict, it is 16 if any part of a file could not be verified.")]
+false and some can't be verified completely: they belong to other rules, their sessions aren't in the log, the copy of the \
+log is older than they are, or the arena's keys are newer than the given arena.json. With --strict, it is 16 if any part of \
+a file could not be verified.")]
 pub struct VerifyArgs {
     /// Record, replay, or folder with them; - for stdin.
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -81,7 +82,7 @@ pub fn run(args: &VerifyArgs, global: &Global, style: Style) -> Result<(), Failu
         return Err(Failure::usage("there is nothing to verify: the folders contain no records and no replays"));
     }
     let given = args.keys.iter().map(|text| record_keys(text)).collect::<Result<Vec<GivenRecordKeys>, Failure>>()?;
-    let read_log = |log: &String| WholeLog::read(&LogSource::find(Some(log), global)?, &args.log_keys);
+    let read_log = |log: &String| WholeLog::read(LogSource::find(Some(log), global)?, &args.log_keys);
     let log = args.log.as_ref().map(read_log).transpose()?;
     let given_log_key = args.log_keys.log_key.as_deref().map(log_key).transpose()?;
     let log_keys = given_log_key.map(|given| connected_log_keys(&given.key, &given.handovers)).unwrap_or_default();

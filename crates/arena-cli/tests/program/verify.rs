@@ -2,8 +2,11 @@
 //! longer than the limits.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use arena_identity::KeyPair;
 use arena_record::log::{
@@ -252,6 +255,72 @@ fn a_log_that_was_changed_and_signed_again_contradicts_the_records_proofs() {
     }
 }
 
+/// Serves the files in a folder over HTTP until the test ends. Returns the address.
+fn serve_files(folder: &Path) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let folder = folder.to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
+            let Some(request) = head.next() else { continue };
+            head.find(String::is_empty);
+            let file = fs::read(folder.join(request.split(' ').nth(1).unwrap().trim_start_matches('/')));
+            let status = if file.is_ok() { "200 OK" } else { "404 Not Found" };
+            let body = file.unwrap_or_default();
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            (&stream).write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_log_that_lost_leaves_contradicts_the_records_proofs() {
+    let fixture = RecordFixture::open();
+    let games: Vec<String> = (0..3).map(|_| fixture.play().0).collect();
+    games.iter().for_each(|game| fixture.wait_for_log(game));
+    let records: Vec<String> =
+        (0..3).map(|number| fixture.get(&games[number], &format!("{number}.jsonl"), &[])).collect();
+    let forger = LogForger::of(&fixture);
+    let key = forger.verifier_key();
+    let without = |game: &str| {
+        let leaves = forger.leaves.iter().filter(|leaf| !String::from_utf8_lossy(leaf).contains(game));
+        leaves.cloned().collect::<Vec<_>>()
+    };
+    let older = "the copy is older than the record; save the log again";
+    let back = "the log went back from ";
+    let mut kinds = [0, 0];
+    for (dropped, game) in [(1, 0), (1, 1), (1, 2), (2, 1), (2, 2)] {
+        let (leaves, record) = (without(&games[dropped]), &records[game]);
+        let (session, place) = (&games[game], forger.find("ended", &games[game]));
+        let own = format!("but by the record's proof it is the end of session {session}: {{\"leaf\":\"ended\"");
+        let is_replaced = leaves.get(place).is_some_and(|leaf| *leaf != forger.leaves[place]);
+        kinds[usize::from(is_replaced)] += 1;
+        let expected = if is_replaced { [(11, &*own); 2] } else { [(16, older), (11, back)] };
+        let log = forger.write(&leaves, &fixture.home.path().join(format!("{dropped}-{game}/log")));
+        let url = serve_files(Path::new(&log).parent().unwrap());
+        for (place, (code, sentence)) in [&log, &url].into_iter().zip(expected) {
+            let args = ["--log", place, "--log-key", &key];
+            for found in [
+                run(&[&["verify", record], &args[..]].concat()),
+                run_python(&[&[record.as_str()], &args[..]].concat()),
+                run(&[&["board", "rebuild", "--records", record], &args[..]].concat()),
+            ] {
+                let said = format!("{}{}", found.stdout, found.stderr);
+                assert!(found.code == code && said.contains(sentence), "{code} {sentence}: {found:#?}");
+            }
+        }
+        // Without the log's key, nothing shows that it has signed the proof.
+        if !is_replaced {
+            let unsigned = run(&["verify", record, "--log", &url]);
+            assert!(unsigned.code == 16 && unsigned.stdout.contains("--log-key"), "{unsigned:#?}");
+        }
+    }
+    assert!(kinds.iter().all(|records| *records > 0), "{kinds:?}");
+}
+
 #[test]
 fn parts_that_could_not_be_verified_fail_with_strict() {
     let fixture = RecordFixture::open();
@@ -295,7 +364,12 @@ fn a_log_is_saved_and_read_without_the_server() {
     let saved = save(&fixture);
     assert_eq!((saved["size"].as_u64() >= Some(size + 2), saved["sizeBefore"].as_u64()), (true, Some(size)), "{saved}");
     fixture.stop();
-    for args in [&["log", "check", "--log", folder][..], &["verify", &record, "--log", folder, "--strict"]] {
+    // Both commands take the log's place with and without the name of the option.
+    for args in [
+        &["log", "check", "--log", folder][..],
+        &["log", "check", folder],
+        &["verify", &record, "--log", folder, "--strict"],
+    ] {
         let offline = run(args);
         // Private chat is withheld, so the strict check of the record fails.
         assert_eq!(offline.code, if args[0] == "verify" { 16 } else { 0 }, "{offline:#?}");
@@ -304,7 +378,9 @@ fn a_log_is_saved_and_read_without_the_server() {
     assert_eq!(run_python(&[&record, "--log", folder]).code, 0);
     // Another log, and one that went back, don't replace the copy.
     let forger = RecordFixture::open();
-    assert_eq!(run(&["log", "save", &forger.server.url, "--out", folder]).code, 2);
+    for place in [&["--log", &forger.server.url][..], &[&forger.server.url]] {
+        assert_eq!(run(&[&["log", "save", "--out", folder], place].concat()).code, 2);
+    }
     fs::remove_dir_all(Path::new(folder).join("tile")).unwrap();
     assert_eq!(run(&["log", "check", "--log", folder]).code, 2);
 }

@@ -328,6 +328,11 @@ impl Tree {
         }
     }
 
+    /// Returns the hash of a leaf, or `None` if there is none.
+    pub fn leaf(&self, index: u64) -> Option<Hash> {
+        self.levels.first()?.get(usize::try_from(index).ok()?).copied()
+    }
+
     /// Returns the hashes of a tile of hashes, or `None` if the tree has no such tile.
     pub fn tile(&self, tile: &Tile) -> Option<&[Hash]> {
         let TileKind::Hashes { level } = tile.kind else { return None };

@@ -128,15 +128,17 @@ impl Replay<'_> {
         }
         self.session.phase = Phase::Ended { at, ending, category: end.category };
         let Some(played) = end_of(&self.session, end.previous) else { return lie("the game hasn't ended") };
+        if scores_text(&end.scores) != scores_text(&played.scores) {
+            let [found, expected] = [&end.scores, &played.scores].map(|scores| scores_text(scores));
+            return lie(&format!("the scores are {found}, but by the rules {expected}"));
+        }
         let differences = [
             ("kind of the end", end.end != played.end),
             ("time of the end", end.at != played.at),
-            ("scores are", scores_text(&end.scores) != scores_text(&played.scores)),
             ("attributions are", end.attributions != played.attributions),
             ("termination causes are", end.causes != played.causes),
             ("state of the rules", end.state != played.state),
             ("usage totals are", self.knows_usage && end.usage != played.usage),
-            ("seed or the invites are", end.seed != played.seed || end.invites != played.invites),
         ];
         match differences.iter().find(|(_, differs)| *differs) {
             Some((what, _)) if what.ends_with(" are") => lie(&format!("the {what} not those of the game")),

@@ -52,6 +52,7 @@ static FILES: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("session.css", CSS, include_str!("session/session.css")),
         Asset::new("record.js", SCRIPT, include_str!("session/record.js")),
         Asset::new("record-check.js", SCRIPT, include_str!("session/record-check.js")),
+        Asset::new("log-files.js", SCRIPT, include_str!("log/log-files.js")),
         Asset::new("log.js", SCRIPT, include_str!("log/log.js")),
         Asset::new("message.js", SCRIPT, include_str!("session/message.js")),
         Asset::new("home.js", SCRIPT, include_str!("home/home.js")),

@@ -88,7 +88,8 @@ const PARTS = ["arenaRecord", "event", "end", "open", "seal", "leaf"];
 
 /**
  * Checks a record. Returns the session's id, the numbers of events, messages and opened messages, the hash of the end,
- * and the results of the optional checks: `seed` and `signature` are true or null, `origin` is the log's name or null.
+ * and the results of the optional checks: `seed` and `signature` are true or null, `proof` has the place of the end in the
+ * log, or is null.
  * Throws `FalseRecord` at the first contradiction.
  *
  * @param {Uint8Array} data the file
@@ -105,7 +106,7 @@ export async function checkRecord(data) {
     const lines = text.split("\n");
     if (lines.pop() !== "") throw new FalseRecord("The record is truncated: its last line has no end.");
     const result = {
-        session: "", events: 0, messages: 0, opened: 0, end: null, hash: "", seed: null, signature: null, origin: null,
+        session: "", events: 0, messages: 0, opened: 0, end: null, hash: "", seed: null, signature: null, proof: null,
     };
     const commitments = new Map();
     const indexes = { chat: 0, operator: 0 };
@@ -192,13 +193,13 @@ export async function checkRecord(data) {
             const path = Array.isArray(value.path) ? value.path.map((node) => bytesOf(node, 32)) : [null];
             require(checkpoint && checkpoint.size === value.size && path.every(Boolean), "the proof is malformed");
             const leaf = { leaf: "ended", session: header.session, ending: end.end, record: result.hash, at: end.at };
-            const hash = await leafHash(JSON.stringify(leaf));
-            require(await isIncluded(hash, value.leaf, value.size, path, checkpoint.root), "the log doesn't have this record");
-            result.origin = checkpoint.origin;
+            const data = JSON.stringify(leaf);
+            require(await isIncluded(await leafHash(data), value.leaf, value.size, path, checkpoint.root), "the log doesn't have this record");
+            result.proof = { ...checkpoint, leaf: value.leaf, data };
         }
     }
     if (!header) throw new FalseRecord("The record is empty.");
-    if (header.recordKey !== null && result.signature === null && result.origin === null && part < PARTS.indexOf("seal")) {
+    if (header.recordKey !== null && result.signature === null && result.proof === null && part < PARTS.indexOf("seal")) {
         throw new FalseRecord("The signature is missing: the record is truncated.");
     }
     return result;

@@ -1,15 +1,16 @@
 // The page of an ended session: "Check this game" fetches the record, checks it, and lists the results; "Share" shares
 // the page's link or copies it.
 
+import { FalseLog, compareWithLog } from "./log-files.js";
 import { FalseRecord, Uncheckable, checkRecord } from "./record-check.js";
 import { make } from "./boards/seats.js";
 
 /** Returns a number with its noun. */
-const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+const count = (number, noun, nouns = `${noun}s`) => `${number} ${number === 1 ? noun : nouns}`;
 
 /** Returns the results as sentences, each with true for a passed check and false for one that wasn't possible. */
-function sentences(result) {
-    const { events, messages, opened, end, seed, signature, origin } = result;
+function sentences(result, isLogged) {
+    const { events, messages, opened, end, seed, signature, proof } = result;
     const withheld = messages - opened;
     return [
         [true, `${count(events, "event")} form an unbroken chain of hashes.`],
@@ -18,10 +19,22 @@ function sentences(result) {
         seed ? [true, "The seed is the one that was fixed before the game."] : [false, "The game has no seed to compare."],
         signature ? [true, "The arena signed the record."]
             : [false, "The signature wasn't checked: the record has none, or this browser has no Ed25519."],
-        origin ? [true, `A proof leads from the record to a checkpoint of the log ${origin}. Its signature wasn't checked.`] : [false, "The record has no proof of its place in the log yet."],
+        proof ? [true, `A proof leads from the record to a checkpoint of the log ${proof.origin}. Its signature wasn't checked.`] : [false, "The record has no proof of its place in the log yet."],
+        proof && (isLogged ? [true, `The log still begins with the ${count(proof.size, "leaf", "leaves")} of that checkpoint.`]
+            : [false, "The log of this arena wasn't compared: it is another one, or the server didn't send it."]),
         end === null && [false, "The record has no end."],
         [false, "This page doesn't play the game again. `arena verify` does."],
     ].filter(Boolean);
+}
+
+/** Compares a record's proof with the log. Returns false if that isn't possible. */
+async function isInLog(proof) {
+    try {
+        return proof !== null && await compareWithLog(proof);
+    } catch (error) {
+        if (error instanceof FalseLog) throw error;
+        return false;
+    }
 }
 
 /** Fetches and checks the record of a session. Shows the results below the button. */
@@ -38,9 +51,10 @@ async function check(button) {
         if (!answer.ok) throw new Uncheckable(`The server didn't send the record (status ${answer.status}).`);
         const result = await checkRecord(new Uint8Array(await answer.arrayBuffer()));
         if (result.session !== button.dataset.session) throw new FalseRecord("It is the record of another game.");
+        const isLogged = await isInLog(result.proof);
         verdict.textContent = "No contradiction found.";
         title.append(" ", make("span", "badge is-checked", "Checked ✓"));
-        for (const [isChecked, text] of sentences(result)) {
+        for (const [isChecked, text] of sentences(result, isLogged)) {
             list.append(make("li", isChecked ? "" : "soft", `${isChecked ? "✓" : "–"} ${text}`));
         }
         const hash = make("li", "small soft", "Hash of the record: ");
@@ -48,6 +62,7 @@ async function check(button) {
         list.append(hash);
     } catch (error) {
         if (error instanceof FalseRecord) verdict.textContent = `The record is false. ${error.message}`;
+        else if (error instanceof FalseLog) verdict.textContent = `The log is false. ${error.message}`;
         else if (error instanceof Uncheckable) verdict.textContent = error.message;
         else verdict.textContent = "The server didn't send the record. Please try again.";
     } finally {
