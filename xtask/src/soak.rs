@@ -18,7 +18,7 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 9] = [
+const LONG: [Long; 10] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
@@ -50,6 +50,11 @@ const LONG: [Long; 9] = [
         name: "eval",
         variables: &[("ARENA_EVAL_SEEDS", "20"), ("ARENA_EVAL_KILLS", "50")],
         tests: &["-p", "arena-cli", "--test", "program", "eval::"],
+    },
+    Long {
+        name: "coverage",
+        variables: &[("ARENA_COVERAGE_RUNS", "20000")],
+        tests: &["-p", "arena-ratings", "-p", "arena-model", "--lib", "coverage::"],
     },
     Long {
         name: "records",

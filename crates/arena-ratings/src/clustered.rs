@@ -4,15 +4,29 @@
 //! V = 1/n² Σ_g (Σ e)² / (1 − n_g/n), where e are the residuals of cluster g, n_g is its size and n is the number of
 //! all values. Intervals use Student's t-distribution with G − 1 degrees of freedom for G clusters.
 //!
-//! If a few clusters have most of the values, intervals are too narrow. For example, if three of twelve clusters are
-//! eight times as large as the others, 89 of 100 intervals contain the mean.
+//! # Values on a scale
+//!
+//! This interval is too narrow for rare events: if the event is in none of the clusters, its width is 0. If the values'
+//! range is known ([`ClusteredMean::within`]), the interval is Student's after adding one virtual cluster at either end
+//! of the range. Virtual observations are those of Agresti and Coull ("Approximate is better than 'exact' for interval
+//! estimation of binomial proportions", 1998), with the number that Agresti and Caffo ("Simple and effective confidence
+//! intervals for proportions and differences of proportions", 2000) add to each sample. A linear combination of several
+//! means shares these two clusters equally among its means, as in Price and Bonett ("An improved confidence interval
+//! for a linear function of binomial proportions", 2004). In simulations of rates from 0 to 35 % with 5 to 200 clusters,
+//! at least 93 of 100 intervals contain the mean: see the module `coverage`.
+//!
+//! Without a known range, intervals are too narrow as well if a few clusters have most of the values. For example, if
+//! three of twelve clusters are eight times as large as the others, 89 of 100 intervals contain the mean.
+
+#[cfg(test)]
+mod coverage;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::bradley_terry::Interval;
-use crate::distributions::{student_outside, student_quantile};
+use crate::distributions::{LEVEL, student_outside, student_quantile};
 
 /// The smallest number of clusters with an interval. With fewer clusters, the estimated error is too uncertain.
 pub const MIN_CLUSTERS: usize = 10;
@@ -31,6 +45,12 @@ pub struct ClusteredMean {
     pub interval: Option<Interval>,
     /// The number of additional clusters that are needed for an interval; 0 if there is one.
     pub clusters_missing: usize,
+    /// The range of the values; infinite if it is unknown.
+    #[serde(skip)]
+    scale: Interval,
+    /// The number of clusters of equal size whose mean has the same error: n² / Σ n_g² (Kish, 1965).
+    #[serde(skip)]
+    equal_clusters: f64,
 }
 
 /// The number and the sum of a cluster's values.
@@ -57,23 +77,11 @@ impl ClusteredMean {
         ClusteredMean::of_clusters(&cluster(values))
     }
 
-    /// Computes the share of true values, each with the number of its cluster. The interval is Wilson's, for the number
-    /// of independent values that have the same error, so it stays between 0 and 1. Without variation, each cluster
-    /// counts as one value. `None` without values.
-    pub fn share(values: impl IntoIterator<Item = (u64, bool)>) -> Option<ClusteredMean> {
-        let share = ClusteredMean::of(values.into_iter().map(|(cluster, value)| (cluster, f64::from(value))))?;
-        let ClusteredMean { mean, clusters, freedom, .. } = share;
-        let variance = mean * (1.0 - mean);
-        let interval = share.error.filter(|_| clusters >= MIN_CLUSTERS).map(|error| {
-            let is_varied = error > 1e-12 && variance > 0.0;
-            let count = if is_varied { (variance / error.powi(2)).min(share.values as f64) } else { clusters as f64 };
-            let square = student_quantile(freedom).powi(2) / count;
-            let middle = mean + square / 2.0;
-            let reach = (square * (variance + square / 4.0)).sqrt();
-            let end = |end: f64| (end / (1.0 + square)).clamp(0.0, 1.0);
-            Interval { low: end(middle - reach), high: end(middle + reach) }
-        });
-        Some(ClusteredMean { interval, ..share })
+    /// Returns the mean of values that are between `low` and `high`, with the interval for such values. It is within
+    /// this range.
+    pub fn within(self, low: f64, high: f64) -> ClusteredMean {
+        let bounded = ClusteredMean { scale: Interval { low, high }, ..self };
+        ClusteredMean { interval: bounded.interval.and_then(|_| interval_of(&[(1.0, bounded)])), ..bounded }
     }
 
     pub(crate) fn of_clusters(clusters: &[Cluster]) -> Option<ClusteredMean> {
@@ -86,41 +94,49 @@ impl ClusteredMean {
         let share = |cluster: &Cluster| cluster.count as f64 / count;
         let of = |cluster: &Cluster| (cluster.sum - cluster.count as f64 * mean).powi(2) / (1.0 - share(cluster));
         let error = (clusters.len() > 1).then(|| clusters.iter().map(of).sum::<f64>().sqrt() / count);
-        let freedom = clusters.len() as f64 - 1.0;
-        Some(ClusteredMean::with(values, clusters.len(), mean, error, freedom))
+        let squares: f64 = clusters.iter().map(|cluster| (cluster.count as f64).powi(2)).sum();
+        let found = ClusteredMean {
+            values,
+            clusters: clusters.len(),
+            mean,
+            error,
+            freedom: clusters.len() as f64 - 1.0,
+            interval: None,
+            clusters_missing: MIN_CLUSTERS.saturating_sub(clusters.len()),
+            scale: Interval { low: f64::NEG_INFINITY, high: f64::INFINITY },
+            equal_clusters: count * count / squares,
+        };
+        let interval = interval_of(&[(1.0, found)]).filter(|_| clusters.len() >= MIN_CLUSTERS);
+        Some(ClusteredMean { interval, ..found })
     }
 
     /// Computes the mean of means with equal weights, such as the mean over several challenges. The means are
     /// independent. The degrees of freedom are those of Welch and Satterthwaite. `clusters` is the smallest number of
     /// clusters. `None` without means.
     pub fn equal_weights(means: &[ClusteredMean]) -> Option<ClusteredMean> {
-        let clusters = means.iter().map(|mean| mean.clusters).min()?;
-        let count = means.len() as f64;
-        let values = means.iter().map(|mean| mean.values).sum();
-        let mean = means.iter().map(|mean| mean.mean).sum::<f64>() / count;
-        let variances: Option<Vec<f64>> = means.iter().map(|mean| mean.error.map(|error| error * error)).collect();
-        let error = variances.as_ref().map(|variances| variances.iter().sum::<f64>().sqrt() / count);
-        let freedom = variances.map_or(0.0, |variances| satterthwaite(&variances, means));
-        Some(ClusteredMean::with(values, clusters, mean, error, freedom))
+        let weight = 1.0 / means.len() as f64;
+        combination(&means.iter().map(|mean| (weight, *mean)).collect::<Vec<_>>())
     }
 
     /// Computes the difference of two independent means: `self` minus `other`. `values` is the sum of both, and
     /// `clusters` the smaller number.
     pub fn minus(&self, other: &ClusteredMean) -> ClusteredMean {
-        let variances = self.error.zip(other.error).map(|(one, two)| [one * one, two * two]);
-        let error = variances.map(|[one, two]| (one + two).sqrt());
-        let freedom = variances.map_or(0.0, |variances| satterthwaite(&variances, &[*self, *other]));
-        let clusters = self.clusters.min(other.clusters);
-        ClusteredMean::with(self.values + other.values, clusters, self.mean - other.mean, error, freedom)
+        combination(&[(1.0, *self), (-1.0, *other)]).expect("two means")
     }
 
-    fn with(values: usize, clusters: usize, mean: f64, error: Option<f64>, freedom: f64) -> ClusteredMean {
-        let interval = error.filter(|_| clusters >= MIN_CLUSTERS).map(|error| {
-            let reach = if error > 0.0 { student_quantile(freedom) * error } else { 0.0 };
-            Interval { low: mean - reach, high: mean + reach }
-        });
-        let clusters_missing = MIN_CLUSTERS.saturating_sub(clusters);
-        ClusteredMean { values, clusters, mean, error, freedom, interval, clusters_missing }
+    /// Returns the estimate of the mean, its variance and the variance's degrees of freedom, after adding `count`
+    /// virtual clusters at either end of the scale. An infinite scale has no virtual clusters.
+    fn with_virtual(&self, count: f64) -> Option<[f64; 3]> {
+        let (Interval { low, high }, own, variance) = (self.scale, self.equal_clusters, self.error?.powi(2));
+        if !(high - low).is_finite() {
+            return Some([self.mean, variance, self.freedom]);
+        }
+        let all = own + 2.0 * count;
+        let center = (own * self.mean + count * (low + high)) / all;
+        let square = |value: f64| (value - center).powi(2);
+        // The sum of the clusters' squared distances from the center.
+        let squares = variance * own * (own - 1.0) + own * square(self.mean) + count * (square(low) + square(high));
+        Some([center, squares / (all * (all - 1.0)), all - 1.0])
     }
 
     /// Returns the two-sided p value of the hypothesis that the mean is 0, by Student's t-distribution. `None` below
@@ -133,12 +149,61 @@ impl ClusteredMean {
     }
 }
 
-/// Returns the degrees of freedom of a sum of independent variances. If all variances are 0, returns the sum of the
-/// means' degrees of freedom.
-fn satterthwaite(variances: &[f64], means: &[ClusteredMean]) -> f64 {
-    let sum: f64 = variances.iter().sum();
-    let parts: f64 = variances.iter().zip(means).map(|(variance, mean)| variance * variance / mean.freedom).sum();
-    if parts > 0.0 { sum * sum / parts } else { means.iter().map(|mean| mean.freedom).sum() }
+/// Returns the sum of independent means with these weights. `None` without means.
+fn combination(means: &[(f64, ClusteredMean)]) -> Option<ClusteredMean> {
+    let clusters = means.iter().map(|(_, mean)| mean.clusters).min()?;
+    let errors: Option<Vec<[f64; 2]>> =
+        means.iter().map(|(weight, mean)| Some([(weight * mean.error?).powi(2), mean.freedom])).collect();
+    Some(ClusteredMean {
+        values: means.iter().map(|(_, mean)| mean.values).sum(),
+        clusters,
+        mean: means.iter().map(|(weight, mean)| weight * mean.mean).sum(),
+        error: errors.as_ref().map(|errors| errors.iter().map(|[variance, _]| variance).sum::<f64>().sqrt()),
+        freedom: errors.map_or(0.0, |errors| satterthwaite(&errors)),
+        interval: interval_of(means).filter(|_| clusters >= MIN_CLUSTERS),
+        clusters_missing: MIN_CLUSTERS.saturating_sub(clusters),
+        scale: scale_of(means),
+        equal_clusters: means.iter().map(|(_, mean)| mean.equal_clusters).sum(),
+    })
+}
+
+/// Returns the range of a sum of means with these weights.
+fn scale_of(means: &[(f64, ClusteredMean)]) -> Interval {
+    let ends = means.iter().map(|(weight, mean)| [weight * mean.scale.low, weight * mean.scale.high]);
+    let start = Interval { low: 0.0, high: 0.0 };
+    ends.fold(start, |sum, [one, two]| Interval { low: sum.low + one.min(two), high: sum.high + one.max(two) })
+}
+
+/// Returns the 95 % interval of a sum of independent means with these weights: see the documentation of this module.
+/// `None` if a mean has no error.
+fn interval_of(means: &[(f64, ClusteredMean)]) -> Option<Interval> {
+    let share = 1.0 / means.len() as f64;
+    let (mut mean, mut center, mut variances) = (0.0, 0.0, Vec::new());
+    for (weight, of) in means {
+        let [own, variance, freedom] = of.with_virtual(share)?;
+        mean += weight * of.mean;
+        center += weight * own;
+        variances.push([weight * weight * variance, freedom]);
+    }
+    let error = variances.iter().map(|[variance, _]| variance).sum::<f64>().sqrt();
+    let reach = if error > 0.0 { student_quantile(satterthwaite(&variances)) * error } else { 0.0 };
+    let scale = scale_of(means);
+    Some(Interval { low: (center - reach).max(scale.low).min(mean), high: (center + reach).min(scale.high).max(mean) })
+}
+
+/// Returns the degrees of freedom of a sum of independent variances, each with its degrees of freedom. If all variances
+/// are 0, returns the sum of the degrees.
+fn satterthwaite(variances: &[[f64; 2]]) -> f64 {
+    let sum: f64 = variances.iter().map(|[variance, _]| variance).sum();
+    let parts: f64 = variances.iter().map(|[variance, freedom]| variance * variance / freedom).sum();
+    if parts > 0.0 { sum * sum / parts } else { variances.iter().map(|[_, freedom]| freedom).sum() }
+}
+
+/// Returns the exact upper 95 % bound, one-sided, of the rate of an event that was in none of `count` independent
+/// trials: the rate at which this has probability 0.05 (Clopper and Pearson, "The use of confidence or fiducial limits
+/// illustrated in the case of the binomial", 1934).
+pub fn bound_without_events(count: usize) -> f64 {
+    1.0 - (1.0 - LEVEL).powf(1.0 / count as f64)
 }
 
 #[cfg(test)]
@@ -211,35 +276,27 @@ mod tests {
     }
 
     #[test]
-    fn a_share_has_an_interval_between_0_and_1() {
-        for (value, low, high) in [(false, 0.0, 0.338), (true, 0.662, 1.0)] {
-            let share = ClusteredMean::share((0..40).map(|at| (at % 10, value))).unwrap();
-            let interval = share.interval.unwrap();
-            // Wilson's interval of 0 of 10 values, with Student's quantile for 9 degrees of freedom.
-            assert!((interval.low - low).abs() < 1e-3 && (interval.high - high).abs() < 1e-3, "{interval:?}");
+    fn a_scale_adds_a_cluster_at_either_end() {
+        // From scipy: stats.t.interval(0.95, 11, mean, sem) of the values with the two ends of the scale.
+        let values = [1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.25, 0.0];
+        for (scale, low, high) in [((-1.0, 1.0), -0.138_445, 0.596_778), ((0.0, 1.0), 0.032_215, 0.592_785)] {
+            let interval = ClusteredMean::of((0..).zip(values)).unwrap().within(scale.0, scale.1).interval.unwrap();
+            assert!((interval.low - low).abs() < 1e-6 && (interval.high - high).abs() < 1e-6, "{interval:?}");
         }
-        assert_eq!(ClusteredMean::share((0..40).map(|at| (at % 9, true))).unwrap().interval, None);
-        assert_eq!(ClusteredMean::share([]), None);
+        // The interval ends with the scale, and contains the mean.
+        for (value, low, high) in [(0.0, 0.0, 0.266_749), (1.0, 0.733_251, 1.0)] {
+            let interval = ClusteredMean::of((0..40).map(|at| (at % 10, value))).unwrap().within(0.0, 1.0).interval;
+            let interval = interval.unwrap();
+            assert!((interval.low - low).abs() < 1e-6 && (interval.high - high).abs() < 1e-6, "{interval:?}");
+        }
+        assert_eq!(ClusteredMean::of((0..40).map(|at| (at % 9, 1.0))).unwrap().within(0.0, 1.0).interval, None);
     }
 
     #[test]
-    fn intervals_hold_the_share_in_95_of_100_simulations() {
-        // In half of the simulations, all values of a cluster are equal.
-        for (clusters, share, is_equal) in [(10, 0.3, false), (20, 0.1, false), (20, 0.5, true), (40, 0.1, true)] {
-            let mut random = Random(clusters + 7);
-            let (runs, mut hits) = (4_000, 0);
-            for _ in 0..runs {
-                let mut values = Vec::new();
-                for number in 0..clusters {
-                    let first = random.unit() < share;
-                    for _ in 0..4 {
-                        values.push((number, if is_equal { first } else { random.unit() < share }));
-                    }
-                }
-                hits += usize::from(ClusteredMean::share(values).unwrap().interval.unwrap().holds(share));
-            }
-            let found = hits as f64 / f64::from(runs);
-            assert!((0.93..=0.99).contains(&found), "{clusters} {share} {is_equal}: {found}");
+    fn a_rate_without_events_is_bounded() {
+        // scipy: stats.beta.ppf(0.95, 1, count).
+        for (count, bound) in [(1, 0.95), (10, 0.258_865_6), (20, 0.139_108_3), (300, 0.009_936_1)] {
+            assert!((bound_without_events(count) - bound).abs() < 1e-7, "{count}: {}", bound_without_events(count));
         }
     }
 

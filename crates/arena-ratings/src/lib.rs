@@ -21,7 +21,7 @@ mod sprt;
 #[cfg(test)]
 mod testing;
 
-pub use clustered::{ClusteredMean, MIN_CLUSTERS};
+pub use clustered::{ClusteredMean, MIN_CLUSTERS, bound_without_events};
 pub use distributions::LEVEL;
 pub use elo::{ELO_PER_LOGIT, EloOptions, difference, elo, expected_score};
 pub use holm::holm;

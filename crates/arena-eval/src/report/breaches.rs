@@ -47,13 +47,14 @@ pub(super) fn rates(input: &Input<'_>, played: &[Vec<Played<'_>>]) -> Vec<Breach
             let breaches = breaches(game.record);
             for (seat, agent) in game.agents.iter().enumerate() {
                 let seed = game.record.seed as u64;
-                let value = |is: bool| (seed, is);
+                let value = |is: bool| (seed, f64::from(is));
                 exposed.entry(*agent).or_default().push(value(breaches.iter().any(|(_, victim)| *victim == seat)));
                 learned.entry(*agent).or_default().push(value(breaches.iter().any(|(from, _)| *from == seat)));
             }
         }
         for ((agent, exposed), learned) in exposed.into_iter().zip(learned.into_values()) {
-            if let (Some(exposed), Some(learned)) = (ClusteredMean::share(exposed), ClusteredMean::share(learned)) {
+            let share = |values: Vec<(u64, f64)>| Some(ClusteredMean::of(values)?.within(0.0, 1.0));
+            if let (Some(exposed), Some(learned)) = (share(exposed), share(learned)) {
                 let agent = input.agents[agent].name.to_owned();
                 rows.push(BreachRow { challenge: challenge.label.to_owned(), agent, exposed, learned });
             }

@@ -325,14 +325,16 @@ fn method() -> Markup {
             p {
                 "Games that share a seed are dependent. Therefore all intervals of means treat a seed as one "
                 "cluster: the standard error is the estimate CR2 of Bell and McCaffrey, and the quantiles are those "
-                "of Student's t-distribution with one degree less than the number of seeds. With fewer than 10 seeds "
-                "there is no interval."
+                "of Student's t-distribution. One virtual seed at either end of the scale is added, as Agresti, Coull "
+                "and Caffo do for rates; several challenges share the two. So an interval holds the mean also if no "
+                "seed has shown a rare event, and it stays on the scale. With fewer than 10 seeds there is no interval."
             }
             p {
                 "A difference compares two agents in games with the same seed, seat and opponents. If both agents "
                 "also play against themselves, their games against each other are compared with these games; "
                 "otherwise the two games with swapped seats are compared. Two agents are separated if the p value is "
-                "below 0.05 after Holm's correction for all rows of its table."
+                "below 0.05 after Holm's correction for all rows of its table. An interval that contains 0 beside such "
+                "a p value means: the seeds agree, but are too few to exclude rare ones that don't."
             }
             p {
                 "Scores are computed from games whose seats all ended by causes that count: by the rules, by a "
@@ -341,9 +343,7 @@ fn method() -> Markup {
                 "and is played again."
             }
             p {
-                "A breach means that a player learned the secret of another player, as the challenge's rules decide. The "
-                "intervals of breach rates are Wilson's, for the number of independent seats that would have the same "
-                "error; they stay between 0 and 100 %."
+                "A breach means that a player learned the secret of another player, as the challenge's rules decide."
             }
             p {
                 "Elo ratings are those of the Bradley–Terry model with draws. The agent with the highest utility "

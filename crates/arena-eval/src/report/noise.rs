@@ -3,7 +3,7 @@
 use arena_ratings::ClusteredMean;
 
 use super::input::{Input, Played};
-use super::strength::{Observed, difference, observed};
+use super::strength::{Observed, difference, mean_on_scale, observed, scale};
 use super::{Measure, NoiseFloor, NoiseRow};
 
 /// Returns the differences between a model and its null variant. Without a null variant, returns the differences
@@ -25,8 +25,8 @@ pub(super) fn noise_floor(input: &Input<'_>, played: &[Vec<Played<'_>>]) -> Opti
             add(pair.0, &|measure| Some(difference(input, challenge, &observed, *pair, measure)?.mean));
         }
         if variants.is_empty() {
-            for (agent, observed) in observed.iter().enumerate() {
-                add(agent, &|measure| halves(agent, observed, measure));
+            for agent in 0..observed.len() {
+                add(agent, &|measure| halves(agent, &observed, measure));
             }
         }
     }
@@ -40,12 +40,12 @@ pub(super) fn noise_floor(input: &Input<'_>, played: &[Vec<Played<'_>>]) -> Opti
 }
 
 /// Returns the mean score of an agent's self-play with even seeds minus that with odd seeds.
-fn halves(agent: usize, observed: &[Observed], measure: Measure) -> Option<ClusteredMean> {
+fn halves(agent: usize, observed: &[Vec<Observed>], measure: Measure) -> Option<ClusteredMean> {
     let half = |parity: u64| {
         let is_self_play =
             |observed: &&Observed| !observed.others.is_empty() && observed.others.iter().all(|other| *other == agent);
-        let of = observed.iter().filter(is_self_play).filter(|observed| observed.seed % 2 == parity);
-        ClusteredMean::of(of.map(|observed| (observed.seed, observed.score(measure))))
+        let of = observed[agent].iter().filter(is_self_play).filter(|observed| observed.seed % 2 == parity);
+        mean_on_scale(of, scale(observed, measure), measure)
     };
     Some(half(0)?.minus(&half(1)?))
 }

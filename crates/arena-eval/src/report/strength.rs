@@ -64,6 +64,28 @@ pub(super) fn observed(input: &Input<'_>, played: &[Played<'_>]) -> Vec<Vec<Obse
     observed
 }
 
+/// Returns the least and the greatest score of a challenge: those that are usual, and those that were observed.
+pub(super) fn scale(observed: &[Vec<Observed>], measure: Measure) -> (f64, f64) {
+    let usual = if measure == Measure::Exposure { (0.0, 1.0) } else { (-1.0, 1.0) };
+    let scores = observed.iter().flatten().map(|observed| observed.score(measure));
+    scores.fold(usual, |(low, high), score| (low.min(score), high.max(score)))
+}
+
+/// Returns the greatest possible difference of two scores of a challenge.
+fn span(observed: &[Vec<Observed>], measure: Measure) -> f64 {
+    let (low, high) = scale(observed, measure);
+    high - low
+}
+
+/// Returns the mean of an agent's scores, with an interval for values on the scale of all agents.
+pub(super) fn mean_on_scale<'o>(
+    own: impl Iterator<Item = &'o Observed>,
+    scale: (f64, f64),
+    measure: Measure,
+) -> Option<ClusteredMean> {
+    Some(ClusteredMean::of(own.map(|observed| (observed.seed, observed.score(measure))))?.within(scale.0, scale.1))
+}
+
 /// Returns the different agents of a game with their mean utilities, in the order of their first seats.
 fn utilities(agents: &[usize], seats: &[SeatRecord]) -> Vec<(usize, f64)> {
     let mut sums: Vec<(usize, f64, f64)> = Vec::new();
@@ -100,7 +122,7 @@ pub(super) fn challenge(input: &Input<'_>, number: usize, played: &[Played<'_>])
     let challenge = &input.challenges[number];
     let observed = observed(input, played);
     let scores = Scores::of(input, played);
-    let cell = |agent: usize| scores.cell(input, number, agent, &observed[agent]);
+    let cell = |agent: usize| scores.cell(input, number, agent, &observed);
     let is_planned = |agent: &usize| challenge.planned_by_agent.contains_key(agent) || scores.finished[*agent] > 0;
     ChallengeReport {
         challenge: challenge.label.to_owned(),
@@ -174,11 +196,10 @@ impl Scores {
         scores
     }
 
-    fn cell(&self, input: &Input<'_>, challenge: usize, agent: usize, observed: &[Observed]) -> Cell {
+    fn cell(&self, input: &Input<'_>, challenge: usize, agent: usize, all: &[Vec<Observed>]) -> Cell {
         let seats = input.challenges[challenge].seats;
-        let mean = |measure: Measure| {
-            ClusteredMean::of(observed.iter().map(|observed| (observed.seed, observed.score(measure))))
-        };
+        let observed = &all[agent];
+        let mean = |measure: Measure| mean_on_scale(observed.iter(), scale(all, measure), measure);
         let outcomes = &self.outcomes[agent];
         let count = |wanted: Outcome| outcomes.iter().filter(|(_, outcome)| *outcome == wanted).count() as u64;
         let by_seat = |seat: usize| {
@@ -207,9 +228,11 @@ impl Scores {
             losses: count(Outcome::Loss),
             win_rate: ClusteredMean::of(
                 outcomes.iter().map(|(seed, outcome)| (*seed, f64::from(*outcome == Outcome::Win))),
-            ),
+            )
+            .map(|mean| mean.within(0.0, 1.0)),
             utility_by_seat: (0..seats).map(by_seat).collect(),
-            seat_effect: PairedDifference::of(on(true), on(false), |seed| *seed).map(|difference| difference.mean),
+            seat_effect: PairedDifference::of(on(true), on(false), |seed| *seed)
+                .map(|difference| difference.mean.within(-span(all, Measure::Utility), span(all, Measure::Utility))),
             causes: self.causes[agent].clone(),
         }
     }
@@ -253,7 +276,10 @@ pub(super) fn difference(
             (!is_self_play).then(|| ((observed.seed, observed.seat, opponents), observed.score(measure)))
         })
     };
-    PairedDifference::of(values(first, second), values(second, first), |(seed, ..)| *seed)
+    let mut found = PairedDifference::of(values(first, second), values(second, first), |(seed, ..)| *seed)?;
+    let span = span(observed, measure);
+    found.mean = found.mean.within(-span, span);
+    Some(found)
 }
 
 fn differences(

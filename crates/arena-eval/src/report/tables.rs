@@ -1,7 +1,9 @@
 //! The report as tables of text.
 
-use arena_ratings::ClusteredMean;
+use std::collections::BTreeMap;
+
 use arena_ratings::bradley_terry::Interval;
+use arena_ratings::{ClusteredMean, bound_without_events};
 use arena_report::number_of;
 
 use super::{ChallengeReport, Cost, DifferenceRow, Measurements, Report};
@@ -159,7 +161,7 @@ fn conclusion(row: &DifferenceRow) -> String {
             let noun = if seeds == 1 { "seed" } else { "seeds" };
             format!("about {seeds} more {noun} would separate them if the difference stays as it is")
         }
-        None if row.difference.mean == 0.0 => "no difference".to_owned(),
+        None if row.difference.mean == 0.0 => "no difference seen".to_owned(),
         None => "too few seeds".to_owned(),
     }
 }
@@ -178,10 +180,27 @@ pub(super) fn breaches(report: &Report) -> TextTable {
             interval(&row.learned),
         ]
     });
-    TextTable::new("Breaches", &columns, rows).noted(
+    TextTable::new("Breaches", &columns, rows).noted(format!(
         "Exposed: the share of the agent's seats whose secret another player learned. Learned: the share of its seats \
-         that learned the secret of another player. The rules of the challenge decide, in games that count.",
-    )
+         that learned the secret of another player. The rules of the challenge decide, in games that count.{}",
+        without_leaks(report)
+    ))
+}
+
+/// Returns a sentence for each number of seeds, after another sentence: the agents without a leak, and the greatest
+/// rate that this allows.
+fn without_leaks(report: &Report) -> String {
+    let mut agents: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for row in report.breaches.iter().filter(|row| row.exposed.mean == 0.0) {
+        agents.entry(row.exposed.clusters).or_default().push(format!("{} in {}", row.agent, row.challenge));
+    }
+    let sentence = |(seeds, agents): (usize, Vec<String>)| {
+        // Rounded up, since it is an upper bound.
+        let bound = percent((1000.0 * bound_without_events(seeds)).ceil() / 1000.0);
+        let noun = if seeds == 1 { "deal" } else { "deals" };
+        format!(" No leak in {seeds} {noun}: rate below {bound} (95 %, one-sided): {}.", agents.join(", "))
+    };
+    agents.into_iter().map(sentence).collect()
 }
 
 pub(super) fn noise(report: &Report) -> TextTable {

@@ -386,6 +386,41 @@ fn breach_rates_are_shares_of_seats() {
     let interval = b.exposed.interval.unwrap();
     assert!(interval.low > 0.0 && interval.low < 0.25 && interval.high > 0.25 && interval.high < 1.0, "{interval:?}");
     assert!(a.exposed.interval.unwrap().high > 0.1, "{a:?}");
+    let tables = report.tables();
+    let note = tables.iter().find(|table| table.title == "Breaches").and_then(|table| table.note.as_deref()).unwrap();
+    // scipy: stats.beta.ppf(0.95, 1, 12) is 0.22092.
+    assert!(note.ends_with(" No leak in 12 deals: rate below 22.1 % (95 %, one-sided): A in psi."), "{note}");
+}
+
+#[test]
+fn equal_seeds_give_no_certainty_and_intervals_stay_on_the_scale() {
+    let mut run = Run::new(&["A", "B"], &[("psi", 2), ("auction", 2)]);
+    for (challenge, seed) in [("psi", 0), ("auction", 20)]
+        .into_iter()
+        .flat_map(|(name, from)| (from..from + 20).map(move |seed| (name, seed)))
+    {
+        for seats in [[("A", 0.0), ("B", -1.0)], [("B", -1.0), ("A", 0.0)]] {
+            for seat in &mut run.play(challenge, seed, &seats).seats {
+                seat.security = 1.0;
+            }
+        }
+    }
+    let report = run.report();
+    let (cell, overall) = (&report.challenges[0].agents[0], &report.overall[0]);
+    let differences = report.challenges[0].differences.iter().chain(&report.overall_differences);
+    let means = [(cell.utility.unwrap(), 1.0), (cell.security.unwrap(), 1.0), (cell.win_rate.unwrap(), 1.0)];
+    let all =
+        means.into_iter().chain([(overall.utility, 1.0), (overall.security, 1.0), (cell.seat_effect.unwrap(), 2.0)]);
+    for (mean, most) in all.chain(differences.map(|row| (row.difference, 2.0))) {
+        let interval = mean.interval.unwrap();
+        assert!(interval.high - interval.low > 0.1 && interval.holds(mean.mean), "{mean:?}");
+        assert!(interval.low >= -most && interval.high <= most, "{mean:?}");
+    }
+    let security = cell.security.unwrap().interval.unwrap();
+    assert_eq!(security.high, 1.0);
+    // Not far below the exact bound: a rate of 13.9 % of the scale's width of 2.
+    assert!((security.low - (1.0 - 2.0 * 0.139)).abs() < 0.02, "{security:?}");
+    assert_eq!(overall.security.interval.unwrap().high, 1.0);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BoardId;
 
-use super::{Metric, MetricFormat, MetricKind, PlayerStandings, ScoringEntry, ScoringError, entry, find};
+use super::measure::Measure;
+use super::{Metric, MetricFormat, MetricKind, PlayerStandings, ScoringEntry, ScoringError, Tally, find};
 
 /// The strategy's name in settings.
 pub const GLOBAL_AVERAGE: &str = "global-average";
@@ -39,41 +40,25 @@ pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
 /// the player on them.
 pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &PlayerStandings) -> Option<ScoringEntry> {
     let strategy = find(source)?;
-    let entries: Vec<ScoringEntry> = boards
+    let tallies: Vec<&Tally> = boards
         .iter()
         .filter_map(|board| standings.get(board.as_str()))
         .filter_map(|standing| standing.get(source).filter(|tally| tally.fits(strategy)))
-        .map(|tally| entry(strategy, tally))
         .collect();
-    if entries.is_empty() {
+    if tallies.is_empty() {
         return None;
     }
     let (mut metrics, mut intervals) = (BTreeMap::new(), BTreeMap::new());
-    for (own, source) in METRICS.iter().zip(strategy.metrics) {
-        let averages = || entries.iter().map(|entry| (entry.metrics[source.key], entry.intervals[source.key]));
-        let mean = averages().map(|(value, _)| value).sum::<f64>() / entries.len() as f64;
-        metrics.insert(own.key, mean);
-        intervals.insert(own.key, interval(mean, averages().map(|(_, interval)| interval)));
+    for (at, (own, source)) in METRICS.iter().zip(strategy.metrics).enumerate() {
+        let means: Vec<(&Measure, u64)> = tallies.iter().map(|tally| (&tally.measures[at], tally.games)).collect();
+        let sum: f64 = means.iter().map(|(measure, games)| measure.value(*games)).sum();
+        metrics.insert(own.key, sum / means.len() as f64);
+        intervals.extend(Measure::interval_of_average(source.kind, &means).map(|interval| (own.key, interval)));
     }
     Some(ScoringEntry {
-        games_played: entries.iter().map(|entry| entry.games_played).sum(),
+        games_played: tallies.iter().map(|tally| tally.games).sum(),
         metrics,
         intervals,
         outcomes: None,
     })
-}
-
-/// Returns the interval of `mean`, the mean of independent averages with these intervals. The center is the mean of
-/// the intervals' centers; the half-width is the root of the sum of the squared half-widths, divided by their number.
-fn interval(mean: f64, intervals: impl ExactSizeIterator<Item = [f64; 2]>) -> [f64; 2] {
-    let n = intervals.len() as f64;
-    let (mut center, mut square) = (0.0, 0.0);
-    for [low, high] in intervals {
-        center += (low + high) / 2.0;
-        square += ((high - low) / 2.0).powi(2);
-    }
-    let (center, half) = (center / n, square.sqrt() / n);
-    // An interval that was cut at an end of the range isn't centered on its average, so `mean` may lie outside of the
-    // computed interval. The result is extended to contain `mean`.
-    [(center - half).min(mean), (center + half).max(mean)]
 }

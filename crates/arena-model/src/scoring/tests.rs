@@ -118,8 +118,8 @@ fn streaks_end_with_a_miss() {
 fn the_global_average_weighs_types_alike() {
     // Security (1/3 + 0) / 2, utility (2/3 + 1/4) / 2.
     expect![[r#"
-        ada: 4 games, global-average:security 0.1667 [-0.609, 0.725], global-average:utility 0.4583 [-0.510, 0.748]
-        bob: 3 games, global-average:security 0.0000 [-0.707, 0.707], global-average:utility 0.3750 [-0.707, 0.707]
+        ada: 4 games, global-average:security 0.1667 [-0.787, 0.987], global-average:utility 0.4583 [-0.631, 1.000]
+        bob: 3 games, global-average:security 0.0000 [-0.954, 0.954], global-average:utility 0.3750 [-0.882, 1.000]
     "#]]
     .assert_eq(&entries(&["ada", "bob"], &global()));
 }

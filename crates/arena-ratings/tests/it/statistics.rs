@@ -20,6 +20,12 @@ fn numbered(values: &Value) -> impl Iterator<Item = (u64, f64)> {
     (0..).zip(numbers(values))
 }
 
+fn clustered(clusters: &Value) -> ClusteredMean {
+    let clusters = (0..).zip(clusters.as_array().expect("a list"));
+    let values = clusters.flat_map(|(cluster, values)| numbers(values).into_iter().map(move |value| (cluster, value)));
+    ClusteredMean::of(values).expect("values")
+}
+
 #[track_caller]
 fn near(case: &Value, key: &str, found: f64) {
     let expected = number(&case[key]);
@@ -29,15 +35,27 @@ fn near(case: &Value, key: &str, found: f64) {
 #[test]
 fn means_over_clusters() {
     for case in cases("clustered") {
-        let clusters = (0..).zip(case["clusters"].as_array().unwrap());
-        let values =
-            clusters.flat_map(|(cluster, values)| numbers(values).into_iter().map(move |value| (cluster, value)));
-        let mean = ClusteredMean::of(values).unwrap();
+        let mean = clustered(&case["clusters"]);
         near(&case, "mean", mean.mean);
         near(&case, "error", mean.error.unwrap());
         near(&case, "low", mean.interval.unwrap().low);
         near(&case, "high", mean.interval.unwrap().high);
         near(&case, "p_value", mean.p_value().unwrap());
+    }
+}
+
+#[test]
+fn means_of_values_on_a_scale() {
+    for case in cases("within") {
+        let [low, high] = numbers(&case["range"])[..] else { panic!("{case}") };
+        let parts = case["parts"].as_array().unwrap().iter();
+        let means: Vec<ClusteredMean> = parts.map(|clusters| clustered(clusters).within(low, high)).collect();
+        let interval = ClusteredMean::equal_weights(&means).unwrap().interval.unwrap();
+        near(&case, "low", interval.low);
+        near(&case, "high", interval.high);
+        if let [mean] = means[..] {
+            assert_eq!(mean.interval, Some(interval));
+        }
     }
 }
 
