@@ -52,7 +52,7 @@ impl Kind {
 
 /// Simulates intervals of `truth`, and requires the least coverage.
 fn check(case: &str, truth: f64, mut simulate: impl FnMut(&mut Random) -> Interval) {
-    let runs: u32 = std::env::var("ARENA_COVERAGE_RUNS").map_or(250, |runs| runs.parse().unwrap());
+    let runs: u32 = option_env!("ARENA_COVERAGE_RUNS").map_or(250, |runs| runs.parse().unwrap());
     // The streams of different cases begin at different places.
     let start = case.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut random = Random(start);

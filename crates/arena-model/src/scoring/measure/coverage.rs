@@ -36,7 +36,7 @@ fn play(kind: MetricKind, outcomes: &Outcomes, games: u64, rng: &mut SeedRng) ->
 /// Simulates players with these numbers of games on several boards, and requires that enough intervals contain the true
 /// average.
 fn check(runs: u32, kind: MetricKind, outcomes: &Outcomes, games: &[u64]) {
-    let runs: u32 = std::env::var("ARENA_COVERAGE_RUNS").map_or(runs, |runs| runs.parse().unwrap());
+    let runs: u32 = option_env!("ARENA_COVERAGE_RUNS").map_or(runs, |runs| runs.parse().unwrap());
     let (truth, mut rng) = (truth(outcomes), Seed([9; 32]).rng("coverage"));
     let held = (0..runs)
         .filter(|_| {
