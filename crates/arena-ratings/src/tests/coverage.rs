@@ -2,10 +2,10 @@
 //!
 //! `ARENA_COVERAGE_RUNS` is the number of simulations of each case. `cargo xtask soak coverage` has 20,000.
 
-use super::{Cluster, ClusteredMean, interval_of};
-use crate::PairedDifference;
 use crate::bradley_terry::Interval;
+use crate::clustered::{Cluster, interval_of};
 use crate::testing::Random;
+use crate::{ClusteredMean, PairedDifference};
 
 const LEAST: f64 = 0.93;
 const RATES: [f64; 7] = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
