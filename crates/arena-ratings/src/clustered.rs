@@ -13,13 +13,10 @@
 //! intervals for proportions and differences of proportions", 2000) add to each sample. A linear combination of several
 //! means shares these two clusters equally among its means, as in Price and Bonett ("An improved confidence interval
 //! for a linear function of binomial proportions", 2004). In simulations of rates from 0 to 35 % with 5 to 200 clusters,
-//! at least 93 of 100 intervals contain the mean: see the module `coverage`.
+//! at least 93 of 100 intervals contain the mean: see `tests/coverage.rs`.
 //!
 //! Without a known range, intervals are too narrow as well if a few clusters have most of the values. For example, if
 //! three of twelve clusters are eight times as large as the others, 89 of 100 intervals contain the mean.
-
-#[cfg(test)]
-mod coverage;
 
 use std::collections::BTreeMap;
 
@@ -176,7 +173,7 @@ fn scale_of(means: &[(f64, ClusteredMean)]) -> Interval {
 
 /// Returns the 95 % interval of a sum of independent means with these weights: see the documentation of this module.
 /// `None` if a mean has no error.
-fn interval_of(means: &[(f64, ClusteredMean)]) -> Option<Interval> {
+pub(crate) fn interval_of(means: &[(f64, ClusteredMean)]) -> Option<Interval> {
     let share = 1.0 / means.len() as f64;
     let (mut mean, mut center, mut variances) = (0.0, 0.0, Vec::new());
     for (weight, of) in means {

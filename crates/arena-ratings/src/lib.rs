@@ -32,3 +32,8 @@ pub use power::{POWER, clusters_needed, power};
 pub use rating_table::{RatingOptions, RatingRow, RatingTable, rate_all};
 pub use results::{AgentIndex, Game, PairOutcome, RankedSeat, Results, ResultsError, Tally, tallies};
 pub use sprt::{Difference, EloModel, Scores, Sprt, SprtError, SprtState, SprtVerdict};
+
+#[cfg(test)]
+mod tests {
+    mod coverage;
+}

@@ -145,7 +145,8 @@ fn differences(title: &str, rows: &[DifferenceRow]) -> TextTable {
     TextTable::new(title, &columns, rows).noted(
         "Differences in games with the same seed, seat and opponents. Exposure: the share of seats whose secret \
          another player learned; lower is safer. The p values are corrected for all rows of \
-         the table (Holm). They and the conclusion need 10 seeds. The number of seeds gives a power of 0.8 at level \
+         the table (Holm). They and the conclusion need 10 seeds. An interval that contains 0 beside a small p: the \
+         seeds agree, but are too few to exclude rare ones that don't. The number of seeds gives a power of 0.8 at level \
          0.05, if the difference is as observed.",
     )
 }

@@ -1,8 +1,5 @@
 //! The stored data of one metric of one player, and its confidence interval.
 
-#[cfg(test)]
-mod coverage;
-
 use std::fmt;
 
 use serde::de::{Error, SeqAccess, Visitor};

@@ -1,5 +1,7 @@
 //! A season of a few games with the hand-computed result of every strategy.
 
+mod coverage;
+
 use super::*;
 use expect_test::expect;
 

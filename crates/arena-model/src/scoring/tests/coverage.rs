@@ -2,9 +2,9 @@
 //!
 //! `ARENA_COVERAGE_RUNS` is the number of simulations of each case. `cargo xtask soak coverage` has more.
 
-use super::Measure;
-use crate::seed::SeedRng;
-use crate::{MetricKind, Seed};
+use crate::scoring::MetricKind;
+use crate::scoring::measure::Measure;
+use crate::{Seed, SeedRng};
 
 const SHARE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 const USUAL: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };

@@ -2,9 +2,10 @@
 //!
 //! `ARENA_COVERAGE_RUNS` is the number of simulations of each case. `cargo xtask soak coverage` has 20,000.
 
-use super::{Cluster, ClusteredMean, interval_of};
 use crate::bradley_terry::Interval;
+use crate::clustered::{Cluster, interval_of};
 use crate::testing::Random;
+use crate::{ClusteredMean, PairedDifference};
 
 const LEAST: f64 = 0.93;
 const RATES: [f64; 7] = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
@@ -115,6 +116,24 @@ fn intervals_of_paired_differences_contain_them() {
                 });
             }
         }
+    }
+}
+
+#[test]
+fn equal_agents_with_rare_events_seem_different_in_one_of_twenty_simulations() {
+    let mut random = Random(5);
+    for (clusters, rate) in [10, 20, 50].into_iter().flat_map(|clusters| FEWER_RATES.map(|rate| (clusters, rate))) {
+        let mut wrong = 0;
+        for _ in 0..400 {
+            let mut agent = |number: u64| -> Vec<(u64, f64)> {
+                (0..number).map(|at| (at, Kind::Independent.cluster(rate, &mut random).sum)).collect()
+            };
+            let (one, two) = (agent(clusters), agent(clusters));
+            let found = PairedDifference::of(one, two, |key| *key).unwrap();
+            wrong += u32::from(found.p_value(&mut || random.word()).unwrap() < 0.05);
+        }
+        // Two standard errors above 5 %.
+        assert!(wrong <= 29, "{clusters} clusters, rate {rate}: {wrong}");
     }
 }
 
