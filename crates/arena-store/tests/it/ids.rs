@@ -58,7 +58,7 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(storage: TestStorage
 fn make_older(storage: &TestStorage) {
     storage.change(match storage {
         TestStorage::Folder(_) => {
-            "DROP INDEX sessions_id; CREATE UNIQUE INDEX sessions_id ON sessions (id);
+            "DROP INDEX sessions_deal; DROP INDEX sessions_id; CREATE UNIQUE INDEX sessions_id ON sessions (id);
              CREATE TABLE older (code TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID;
              INSERT INTO older SELECT code, session FROM invites;
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;

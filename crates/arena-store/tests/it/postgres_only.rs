@@ -123,7 +123,7 @@ async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
     let url = postgres.schema();
     drop(connect(&url).await.expect("the database is free"));
     postgres.run_sql(&url, "UPDATE arena_schema SET version = 99");
-    check(&url, expect!["the store has schema version 99, and this program supports versions up to 16; use the newer arena that created the store"]).await;
+    check(&url, expect!["the store has schema version 99, and this program supports versions up to 17; use the newer arena that created the store"]).await;
 }
 
 #[tokio::test]
