@@ -125,7 +125,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (heading(&session, &summary, &actions(&arena, &session)))
         div id="result" { @if has_ended { (ending(&session, &summary, &profiles)) } }
         (same_deal)
-        div.two.session data-loading[session.status() == Status::Active && has_drawn_board(&session)] {
+        div.two.session data-loading[session.status() != Status::Open && has_drawn_board(&session)] {
             div {
                 (board(&session, timeline.deadline()))
                 @if has_drawn_board(&session) {
