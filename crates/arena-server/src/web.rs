@@ -1,9 +1,9 @@
 //! The HTML pages, for watching and playing in a browser: one module per page, and the list of routes.
 //!
 //! Pages have the same access as clients of the HTTP API. They read sessions and messages only as `view` and `redact`
-//! return them for the viewer (`web/session/redacted.rs`), and every action of a page exists in the HTTP API. Only replays, signed
-//! joins, the log and the administration page need JavaScript; on other pages, scripts draw boards and update the content. The
-//! OpenAPI description omits pages, since their markup may change.
+//! return them for the viewer (`web/session/redacted.rs`), and every action of a page but the deal of the day exists in
+//! the HTTP API. Only replays, signed joins, the log and the administration page need JavaScript; on other pages, scripts
+//! draw boards and update the content. The OpenAPI description omits pages, since their markup may change.
 
 mod admin;
 mod assets;

@@ -42,13 +42,12 @@ pub(crate) fn end_of_day(at: Timestamp) -> Timestamp {
     Timestamp((at.0.div_euclid(DAY_MS) + 1) * DAY_MS)
 }
 
-/// The number of days in which a day is searched.
-const DAYS: usize = 36_525;
-
-/// Returns the end of a day that has begun, in UTC.
+/// Returns the end of a day of the last century in UTC; `None` if the day hasn't begun.
 pub(crate) fn find_end(day: &str, now: Timestamp) -> Option<Timestamp> {
-    let ends = (0..).map(|days| Timestamp(end_of_day(now).0 - days * DAY_MS));
-    ends.take(DAYS).find(|end| day_of(Timestamp(end.0 - 1)) == day)
+    let ends = (0..36_525).map(|days| Timestamp(end_of_day(now).0 - days * DAY_MS));
+    // Days sort like their texts.
+    let last = ends.map(|end| (end, day_of(Timestamp(end.0 - 1)))).find(|(_, other)| other.as_str() <= day)?;
+    (last.1 == day).then_some(last.0)
 }
 
 impl Records {
@@ -67,10 +66,16 @@ impl Records {
 /// play against the visitors, and none in authentication mode, where no form can take a seat.
 pub(super) fn missing_leaves(arena: &Arena, log: &PublishedLog) -> Vec<Leaf> {
     let now = arena.engine.now();
+    // Called twice a second, and mostly nothing is missing.
+    let mut missing = vec![now, end_of_day(now)];
+    missing.retain(|at| !log.deals.contains_key(&day_of(*at)));
+    if missing.is_empty() {
+        return Vec::new();
+    }
     let Some(house) = arena.house.get().filter(|_| !arena.is_authenticated_mode()) else { return Vec::new() };
     let hosted = arena.engine.challenges();
-    let games: Vec<&str> = arena_games::all().map(|playable| playable.id).collect();
-    let games: Vec<&str> = games.into_iter().filter(|id| hosted.contains_key(*id) && house.plays(id)).collect();
+    let games = arena_games::all().map(|playable| playable.id);
+    let games: Vec<&str> = games.filter(|id| hosted.contains_key(*id) && house.plays(id)).collect();
     let deal = |at: Timestamp| {
         let day = day_of(at);
         let number = usize::try_from(at.0.div_euclid(DAY_MS)).ok()?;
@@ -78,6 +83,5 @@ pub(super) fn missing_leaves(arena: &Arena, log: &PublishedLog) -> Vec<Leaf> {
         let seed_commitment = Hash::of(&arena.records.seed_of_day(&day).0);
         Some(Leaf::Deal { day, challenge: (*challenge).to_owned(), seed_commitment, at: now })
     };
-    let is_missing = |leaf: &Leaf| matches!(leaf, Leaf::Deal { day, .. } if !log.deals.contains_key(day));
-    [now, end_of_day(now)].into_iter().filter_map(deal).filter(is_missing).collect()
+    missing.into_iter().filter_map(deal).collect()
 }

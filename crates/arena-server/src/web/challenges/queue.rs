@@ -96,6 +96,10 @@ const OPEN_SEATS: usize = 4;
 /// Returns the newest sessions with a seat that is announced and free: the challenge and the invite of each.
 async fn open_seats(arena: &Arena, challenge: Option<&str>) -> PageResult<Vec<(String, InviteCode)>> {
     let filter = SessionFilter { challenge: challenge.map(str::to_owned), status: Some(Status::Open) };
+    // The count is in memory.
+    if arena.engine.count_sessions(&filter) == 0 {
+        return Ok(Vec::new());
+    }
     let sessions = arena.engine.list_sessions(&filter, 0, SEARCHED).await?.items;
     let seat = |session: &Session| {
         let invite = session.announced.iter().find(|invite| session.seat_of(**invite).is_none())?;
